@@ -106,15 +106,19 @@ void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome) 
   if (once && outcome.result == Result::kPut) once->claim.answered(outcome.durable_at);
 }
 
-std::optional<Reply> first_answer(Exchange& x, const std::optional<Once>& once) {
+std::optional<Reply> kept_answer(Exchange& x, const std::optional<Once>& once) {
   if (!once) return std::nullopt;
-  if (was_put(x, *once)) throw other_request(once->key);
   const auto* first = x.service().first_answers().find(once->own_key, mono_ms(x));
   if (first == nullptr) return std::nullopt;
   x.outcome = "answered again";
   Reply reply = first->reply;
   reply.headers.emplace_back("Idempotent-Replayed", "true");
   return reply;
+}
+
+std::optional<Reply> first_answer(Exchange& x, const std::optional<Once>& once) {
+  if (once && was_put(x, *once)) throw other_request(once->key);
+  return kept_answer(x, once);
 }
 
 void keep_answer(Exchange& x, std::optional<Once>& once, const Reply& reply) {

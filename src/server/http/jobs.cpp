@@ -43,9 +43,13 @@ void put_job(Exchange& x) {
     read_plain_job(x.request, job);
   }
   auto once = once_of(x);
+  if (auto first = kept_answer(x, once)) return x.answer(*std::move(first));
   const queue::BatchOutcome batch = put(x, job, order_of(once));
   note_answer(once, batch);
-  answer_put(x, batch);
+  Reply reply = reply_to_put(x, batch);
+  // The engine has stored whose key it was, and not how that job was.
+  if (batch.result == queue::BatchOutcome::Result::kPut && !batch.job) keep_answer(x, once, reply);
+  x.answer(std::move(reply));
 }
 
 void answer_job(Exchange& x) {

@@ -71,6 +71,23 @@ std::string attributes_after(Exchange& x, queue::JobId id, const boost::json::ob
   }
 }
 
+// Adds to the reply the job that was put, or the one that has its key. The latter may be another
+// client's, so it is shown to whoever may look at it. A job that is gone is not shown.
+void tell_job(Exchange& x, const queue::BatchOutcome& batch, Reply& reply) {
+  const queue::PutOutcome& put = batch.jobs.front();
+  const bool is_met = put.result == queue::PutOutcome::Result::kExists;
+  // An older version has not kept the job as it was put: it is shown as it is now.
+  const auto stats =
+      batch.job ? std::optional(stats_of(*batch.job)) : x.engine().job_stats(x.now(), put.id);
+  if (!stats) return;
+  reply.headers.emplace_back("ETag", etag_of(*stats));
+  reply.durable_at = std::max(reply.durable_at, stats->durable_at);
+  if (is_met && !x.caller().may(Needs::kRead)) return;
+  const auto story = is_met ? x.engine().story(x.now(), put.id) : std::nullopt;
+  reply.body = boost::json::serialize(
+      json_of(*stats, story.value_or(std::vector<queue::Attempt>()), std::nullopt));
+}
+
 // To a caller who may change the job, and not look at it.
 void answer_changed(Exchange& x, queue::JobId id, queue::Sequence durable_at) {
   Reply reply{.body = fmt::format(R"({{"id":{}}})", id), .durable_at = durable_at};
@@ -143,7 +160,7 @@ queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrd
   return batch;
 }
 
-void answer_put(Exchange& x, const queue::BatchOutcome& batch) {
+Reply reply_to_put(Exchange& x, const queue::BatchOutcome& batch) {
   using Result = queue::PutOutcome::Result;
   const queue::PutOutcome& outcome = batch.jobs.front();
   switch (outcome.result) {
@@ -151,7 +168,8 @@ void answer_put(Exchange& x, const queue::BatchOutcome& batch) {
     case Result::kReplaced:
       break;
     case Result::kExists:
-      throw taken(kConflict, outcome.id);
+      if (batch.result == queue::BatchOutcome::Result::kRefused) throw taken(kConflict, outcome.id);
+      break;
     case Result::kReserved:
       throw Problem(kConflict, fmt::format("job {} has the key, and is reserved", outcome.id))
           .with("Location", path_of(outcome.id));
@@ -168,16 +186,10 @@ void answer_put(Exchange& x, const queue::BatchOutcome& batch) {
               .body = fmt::format(R"({{"id":{}}})", outcome.id),
               .headers = {{"Location", path_of(outcome.id)}},
               .durable_at = batch.durable_at};
-  // An older version has not kept the job as it was put: it is shown as it is now.
-  const auto stats =
-      batch.job ? std::optional(stats_of(*batch.job)) : x.engine().job_stats(x.now(), outcome.id);
-  if (stats) {
-    reply.body = boost::json::serialize(json_of(*stats, {}, std::nullopt));
-    reply.headers.emplace_back("ETag", etag_of(*stats));
-  }
+  tell_job(x, batch, reply);
   if (batch.result == queue::BatchOutcome::Result::kAlready)
     reply.headers.emplace_back(kReplayed, "true");
-  x.answer(std::move(reply));
+  return reply;
 }
 
 void answer_one(Exchange& x, queue::JobId id) {

@@ -9,6 +9,7 @@
 #include "server/http/exchange.h"
 #include "server/http/job_fields.h"
 #include "server/http/problem.h"
+#include "server/http/reply.h"
 
 namespace carillon::server::http {
 
@@ -27,10 +28,11 @@ std::string told_rate(Exchange& x);
 Problem too_fast(Exchange& x, queue::Millis wait);
 // Puts the job into the tube in use, as a batch of one. Throws Problem.
 queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrder& order);
-// 201 for a new job, 200 for one that was replaced, and 409 for a key that is taken; with the job
-// as it was put. A request that has put it already is answered as it was then. REQUIRES: the order
-// was that of order_of() (idempotency.h).
-void answer_put(Exchange& x, const queue::BatchOutcome& batch);
+// 201 for a new job, and 200 for one that was replaced, with the job as it was put. If the key is
+// taken: 200 with the job that has it, as it is, if the put asked to be left out then
+// (OnConflict::kIgnore), else 409. A request that has put it already is answered as it was then.
+// Throws Problem. REQUIRES: the order was that of order_of() (idempotency.h).
+Reply reply_to_put(Exchange& x, const queue::BatchOutcome& batch);
 
 // The header of an answer that was given before.
 inline constexpr std::string_view kReplayed = "Idempotent-Replayed";

@@ -288,7 +288,7 @@ void trigger_schedule(Exchange& x) {
   if (!batch) throw_no_schedule(x);
   note_answer(once, *batch);
   if (batch->result == queue::BatchOutcome::Result::kAlready) x.outcome = "answered again";
-  answer_put(x, *batch);
+  x.answer(reply_to_put(x, *batch));
 }
 
 void list_schedules(Exchange& x) {
