@@ -225,6 +225,8 @@ class HostileHttp(HttpCase):
             b"Content-Length: 0 0\r\n\r\n",
             b"Content-Length: 18446744073709551616\r\n\r\n",
             b"Content-Length : 0\r\n\r\n",
+            b"Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\nX: a\r\n\tContent-Length: 3\r\n\r\n0\r\n\r\n",
             b"X: a\r\n Content-Length: 0\r\n\x00\r\n\r\n",
             b"Host: other\r\n\r\n",
             b"Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",

@@ -102,6 +102,27 @@ TEST(HttpRequest, HasOneHostAndOneOfEachHeaderThatDecides) {
   expect_read("GET / HTTP/1.0\r\n\r\n", " 0");
 }
 
+// RFC 9112, 5.2. The parser joins the lines of a header. A proxy that reads each line for itself
+// sees another request.
+TEST(HttpRequest, AHeaderOfTwoLinesIsRefused) {
+  for (const std::string fold : {" ", "\t", " \t ", " b: c"}) {
+    expect_read(kPost + "A: a\r\n" + fold + "b\r\n\r\n", "400");
+    expect_read(kPost + "A:\r\n" + fold + "b\r\nContent-Length: 1\r\n\r\nx", "400");
+    expect_read("POST / HTTP/1.1\r\n" + fold + "Host: a\r\n\r\n", "400");
+    expect_read(kPost + "A: a\r\n" + fold + "\r\n\r\n", "400");
+    expect_read(kPost + "Content-Length: 1000000\r\nA: a\r\n" + fold + "b\r\n\r\n", "400");
+    expect_read(kPost + "Transfer-Encoding:\r\n" + fold + "chunked\r\n\r\n0\r\n\r\n", "400");
+    expect_read(kChunked + "1\r\nx\r\n0\r\nA: a\r\n" + fold + "b\r\n\r\n", "400");
+  }
+  // Only lines of headers count.
+  expect_read(kPost + "Content-Length: 6\r\n\r\n \n a\r\n",
+              "host=localhost content-length=6  \n a\r\n 0");
+  expect_read(kPost + "Content-Length: 4\r\n\r\na\r\n ",
+              "host=localhost content-length=4 a\r\n  0");
+  expect_read(kChunked + "4\r\n\r\n b\r\n3\r\n\n c\r\n0\r\n\r\n",
+              "host=localhost transfer-encoding=chunked \r\n b\n c 0");
+}
+
 // RFC 9112, 3.2.2: a proxy sends it, and its host counts.
 TEST(HttpRequest, ATargetMayBeAWholeAddress) {
   const auto get = [](const std::string& target) {

@@ -48,6 +48,29 @@ bool is_singular(std::string_view name) {
          std::find(kSingular.begin(), kSingular.end(), name) != kSingular.end();
 }
 
+// A line that begins with white space goes on with the one before it (obs-fold). The parser joins
+// the two; a proxy in front may take the second one for a header, or for none.
+Problem folded() {
+  return Problem(
+      kBadRequest,
+      "a line of the header begins with a space or a tab; write each header in one line");
+}
+
+// Returns true if a line up to the empty one begins with white space. `lines` begin with a line;
+// the last one may be cut.
+bool has_folded_line(std::string_view lines) {
+  while (!lines.empty() && lines.front() != '\r') {
+    if (lines.front() == ' ' || lines.front() == '\t') return true;
+    lines.remove_prefix(std::min(lines.find('\n'), lines.size() - 1) + 1);
+  }
+  return false;
+}
+
+// `end` is the header of the last chunk, and the trailers.
+bool has_folded_trailer(std::string_view end) {
+  return end.find("\n ") != std::string_view::npos || end.find("\n\t") != std::string_view::npos;
+}
+
 Problem refusal(const beast::error_code& error, std::uint64_t most) {
   namespace http = beast::http;
   if (error == http::error::header_limit)
@@ -153,12 +176,17 @@ std::size_t RequestReader::read(std::string_view bytes) {
   std::size_t used = 0;
   for (std::size_t taken = 1; taken > 0 && used < bytes.size() && !is_done();) {
     const std::string_view part = bytes.substr(used, kLongestHeader);
+    // The parser uses up whole lines of the header. Looked at before, they are refused for this and
+    // not for what follows them, however they are cut.
+    if (!parser_->is_header_done() && has_folded_line(part)) throw folded();
     beast::error_code error;
     taken = parser_->put(boost::asio::buffer(part.data(), part.size()), error);
     used += taken;
     used_ += taken;
     if (error && error != beast::http::error::need_more) throw refusal(error, most_);
     if (taken == 0 && part.size() == kLongestHeader) throw refusal(too_long, most_);
+    if (is_done() && parser_->chunked() && has_folded_trailer(part.substr(0, taken)))
+      throw folded();
     if (has_header_) continue;
     const std::size_t pending = parser_->is_header_done() ? 0 : bytes.size() - used;
     if (used_ + pending > kLongestHeader) throw refusal(too_long, most_);

@@ -11,7 +11,7 @@
 //
 // A request is read alike, and refused for the same reason, however its bytes are cut. The fields
 // behind the chunks of a body (trailers) are ignored; those that say where a request ends are
-// refused.
+// refused. So is a header or a trailer that goes on in a second line (obs-fold; RFC 9112, 5.2).
 //
 // Thread safety: none.
 #pragma once
