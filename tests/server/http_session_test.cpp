@@ -116,6 +116,20 @@ TEST_F(HttpSession, SaysWhatAPathHas) {
   EXPECT_EQ(ask("GET", "/v1/jobs/%zz").status, 400);
 }
 
+// No name that a verb may follow has a colon.
+TEST_F(HttpSession, APathWithAVerbHasTheMethodOfTheVerbAlone) {
+  for (const std::string path : {"/v1/schedules/s:pause", "/v1/endpoints/e:rotate",
+                                 "/v1/tubes/t:reserve", "/v1/jobs/1:kick", "/v1/leases/l:ack"}) {
+    for (const std::string method : {"GET", "PUT", "DELETE", "OPTIONS"}) {
+      const Answer wrong = ask(method, path);
+      EXPECT_EQ(wrong.status, 405) << method << " " << path;
+      EXPECT_NE(wrong.head.find("\r\nAllow: POST\r\n"), std::string::npos) << wrong.head;
+    }
+  }
+  EXPECT_EQ(ask("PUT", "/v1/schedules/s%3Apause", "{}").status, 400) << "no name";
+  EXPECT_EQ(ask("PUT", "/v1/tubes/t/keys/order:pause", "x").status, 201) << "a key may have one";
+}
+
 // Requests in a row, in pieces of any length, are answered in their order.
 TEST_F(HttpSession, ReadsRequestsInAnyPieces) {
   std::string requests;

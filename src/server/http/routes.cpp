@@ -296,9 +296,11 @@ std::span<const Route> routes() {
 }
 
 Match find_route(std::string_view method, std::string_view path) {
-  // A verb is part of the last name in a pattern without one: patterns with a verb go first.
+  // Patterns with a verb go first. If the path has the form of one, the others do not count: there
+  // the verb would be part of a name, and the names that verbs follow have no colon.
   std::string allowed;
   for (const bool with_verb : {true, false}) {
+    if (!allowed.empty()) break;
     for (const Route& route : kRoutes) {
       if ((route.pattern.find("}:") != std::string_view::npos) != with_verb) continue;
       const auto names = match(route.pattern, path);
