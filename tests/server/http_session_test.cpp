@@ -485,6 +485,16 @@ TEST_F(HttpSession, KeepsWhatAClientWantsToBeKept) {
   ask("POST", "/v1/tubes/mail/jobs", "x", "traceparent: x\r\n");
   EXPECT_EQ(ask("GET", "/v1/jobs/4").value().as_object().contains("traceparent"), false)
       << "a wrong header is ignored";
+  for (const std::string wrong : {"00-00000000000000000000000000000000-b7ad6b7169203331-01",
+                                  "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+                                  "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}) {
+    const Answer put_plain = ask("POST", "/v1/tubes/mail/jobs", "x",
+                                 "traceparent: " + wrong + "\r\ntracestate: a=b\r\n");
+    EXPECT_EQ(put_plain.status, 201) << wrong;
+    EXPECT_FALSE(put_plain.value().as_object().contains("traceparent")) << wrong;
+    EXPECT_FALSE(put_plain.value().as_object().contains("tracestate")) << wrong;
+    EXPECT_EQ(put(R"({"traceparent":")" + wrong + "\"}").status, 400) << wrong;
+  }
   EXPECT_EQ(put(R"({"traceparent":"x"})").status, 400);
   EXPECT_EQ(put(R"({"tracestate":"a=b"})").status, 400);
   EXPECT_EQ(put(R"({"metadata":7})").status, 400);
