@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "server/beanstalk/command.h"
 #include "server/http/routes.h"
 #include "server/http/web.h"
 
@@ -55,6 +57,25 @@ TEST(OpenApi, HasWhatEachRouteTakes) {
               may_have_body && route.body == Route::Body::kOfTheRoute)
         << route.method << " " << route.pattern;
   }
+}
+
+TEST(OpenApi, SaysWhatNamesAndIdsAPathTakes) {
+  const json::value api = json::parse(find_web_file("openapi.json")->text);
+  const json::value& parameters = api.at("components").at("parameters");
+  EXPECT_EQ(parameters.at("id").at("schema"), json::parse(R"({"type":"integer","minimum":1})"));
+  for (const char* const name : {"tube", "name"}) {
+    EXPECT_EQ(parameters.at(name).at("schema").at("$ref"), "#/components/schemas/Name");
+  }
+  const auto pattern = api.at("components").at("schemas").at("Name").at("pattern").as_string();
+  const std::regex form{std::string(pattern)};
+  for (int c = 0; c < 256; ++c) {
+    const std::string one(1, static_cast<char>(c));
+    for (const std::string& text : {one, "a" + one})
+      EXPECT_EQ(std::regex_match(text, form), beanstalk::is_tube_name(text)) << c;
+  }
+  EXPECT_FALSE(std::regex_match("", form));
+  EXPECT_TRUE(std::regex_match(std::string(200, 'a'), form));
+  EXPECT_FALSE(std::regex_match(std::string(201, 'a'), form));
 }
 
 // Each reference leads somewhere, and each schema is used.
