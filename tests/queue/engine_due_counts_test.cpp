@@ -141,10 +141,10 @@ class DueCountsOnDisk : public testing::Test {
   DueCountsOnDisk() { open(); }
 
   // Puts 1'000 jobs a span, evenly, into the spans from `first` on and before `end`.
-  void put_jobs(std::size_t first, std::size_t end) {
+  void put_jobs(std::size_t first, std::size_t end, std::string_view group = {}) {
     const ClientId producer = engine_->connect();
     for (Millis in = first * kMinute; in < end * kMinute; in += 60)
-      engine_->put(producer, kNow, {.due_in = 1 + in}, "x");
+      engine_->put(producer, kNow, {.due_in = 1 + in, .group = group}, "x");
     engine_->disconnect(producer, kNow);
   }
   void put_and_delete(std::size_t jobs) {
@@ -237,6 +237,16 @@ TEST_F(DueCountsOnDisk, OfAStorePartlyInMemory) {
   reopen();
   put_jobs(0, 10);
   expect_about(10, 2'000);
+}
+
+TEST_F(DueCountsOnDisk, OfGroupsThatAreDueLaterThanTheOthers) {
+  put_jobs(5, 6);
+  put_jobs(10, 19, "g");
+  const DueCounts counts = count_some();
+  for (std::size_t span = 0; span < kSpans; ++span) {
+    const bool has_jobs = span == 5 || (span >= 10 && span < 19);
+    EXPECT_EQ(counts.jobs.at(span), has_jobs ? 1'000U : 0U) << span;
+  }
 }
 
 // A scan that passed over all of them at once would stop the other clients.

@@ -101,6 +101,7 @@ void begin_estimates(const Tube& tube, DueCounts& counts) {
   std::fill(counts.jobs.begin(), counts.jobs.end(), 0);
   counts.counted = 0;
   counts.lane = 0;
+  counts.next = {counts.now + 1, 0};
 }
 
 // Counts the next jobs one by one.
