@@ -140,6 +140,30 @@ TEST_F(HttpFirstAnswers, WhileTheFirstOneWaitsTheSecondIsRefused) {
   EXPECT_FALSE(is_replayed(got));
 }
 
+// Else a client that left while it waited, and asks again, would get none for a day.
+TEST_F(HttpFirstAnswers, NoJobIsNoAnswerToKeep) {
+  EXPECT_EQ(reserve(R"({"wait":"20s"})").status, 0);
+  session.end_of_input();
+  deliver();
+  EXPECT_EQ(next().body, R"({"jobs":[]})");
+  put("{}");
+  Session other(server.service, names);
+  speaker = &other;
+  const Answer got = reserve(R"({"wait":"20s"})");
+  EXPECT_FALSE(is_replayed(got));
+  EXPECT_FALSE(lease_of(got).empty());
+}
+
+TEST_F(HttpFirstAnswers, APreconditionTellsRequestsApart) {
+  put(R"({"delay":"1h"})");
+  const std::string key(kKey);
+  const auto patch = [&](const std::string& headers) {
+    return ask("PATCH", "/v1/jobs/1", R"({"priority":5})", headers).status;
+  };
+  EXPECT_EQ(patch(key), 200);
+  EXPECT_EQ(patch(key + "If-Match: \"x\"\r\n"), 422);
+}
+
 TEST_F(HttpFirstAnswers, UntilTheChangeIsDurableTheRequestIsInFlight) {
   put("{}");
   const std::string ack = "/v1/leases/" + lease_of(reserve()) + ":ack";

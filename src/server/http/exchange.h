@@ -71,6 +71,8 @@ class Exchange {
   std::string audited_as;
   std::string target;
   std::string outcome;
+  // Nothing was changed: the answer is not kept for the same request with its Idempotency-Key.
+  bool changed_nothing = false;
   // It puts jobs into the tube names[0]: the answer tells that tube's rate.
   bool is_put = false;
 

@@ -18,11 +18,14 @@ namespace {
 
 constexpr std::string_view kHeader = "idempotency-key";
 
-// The headers describe the job if the body is the job's own. In which order they come says nothing.
+// The headers describe the job if the body is the job's own, or say when the request is to be
+// carried out. In which order they come says nothing.
 std::string fingerprint_of(const Request& request) {
   std::map<std::string_view, std::string_view> describing;
   for (const auto& [name, value] : request.headers)
-    if (name.starts_with("carillon-") || name == "content-type") describing.emplace(name, value);
+    if (name.starts_with("carillon-") || name == "content-type" || name == "if-match" ||
+        name == "if-none-match")
+      describing.emplace(name, value);
   Fingerprint fingerprint;
   fingerprint.add(request.method);
   fingerprint.add(request.path);
@@ -122,7 +125,7 @@ std::optional<Reply> first_answer(Exchange& x, const std::optional<Once>& once) 
 }
 
 void keep_answer(Exchange& x, std::optional<Once>& once, const Reply& reply) {
-  if (!once || reply.status >= 300) return;
+  if (!once || reply.status >= 300 || x.changed_nothing) return;
   once->claim.answered(reply.durable_at);
   x.service().first_answers().keep(once->own_key, once->fingerprint, reply, mono_ms(x));
 }

@@ -10,8 +10,8 @@
 //
 // The engine stores the key of a put with the jobs, in one append, for 24 h (queue::BatchOrder): so
 // the same request puts nothing more, also after a crash, and is answered as before. The answers to
-// other requests are kept in memory (first_answers.h), and so is that to a put which has met a job
-// with its key: kept_answer().
+// other requests are kept in memory (first_answers.h), and so is that to an `ignore`d put:
+// kept_answer().
 // While the answer to the first one is not out, the same request is refused (requests_in_flight.h).
 // Source: draft-ietf-httpapi-idempotency-key-header.
 #pragma once
@@ -50,7 +50,7 @@ void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome);
 std::optional<Reply> kept_answer(Exchange& x, const std::optional<Once>& once);
 // The same for a request that puts nothing. Throws Problem if a put had the key.
 std::optional<Reply> first_answer(Exchange& x, const std::optional<Once>& once);
-// Keeps the answer, if it tells of success. The request is in flight until the answer may leave.
+// Keeps the answer, if it tells of a change. The request is in flight until the answer may leave.
 void keep_answer(Exchange& x, std::optional<Once>& once, const Reply& reply);
 
 }  // namespace carillon::server::http

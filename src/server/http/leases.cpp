@@ -95,6 +95,7 @@ void answer_reserved(Exchange& x, const Reserved& reserved) {
     durable_at = std::max(durable_at, job.view.durable_at);
   }
   reserved->keep();
+  x.changed_nothing = jobs.empty();
   x.answer({.body = fmt::format(R"({{"jobs":[{}]}})", jobs), .durable_at = durable_at});
 }
 

@@ -201,9 +201,9 @@ void Session::go_on() {
   if (exchange_->awaits() == Exchange::Awaits::kEvents)
     return begin_to_tell(exchange_->events_after());
   auto reply = exchange_->take_reply();
+  if (reply) keep_answer(*exchange_, once_, *reply);
   if (reply) exchange_->add_headers(reply->headers);
   if (reply) audit(reply->status < 300 ? "done" : std::to_string(reply->status));
-  if (reply) keep_answer(*exchange_, once_, *reply);
   once_.reset();
   exchange_.reset();
   if (reply) send(*reply);
