@@ -92,7 +92,7 @@ void add(CLI::App& app, int& exit_code, const std::string& name, const char* exa
 std::string why_left(const BulkRequest& request, std::uint64_t jobs) {
   const bool is_one = jobs == 1;
   if (request.over.count() > 0) return is_one ? "it would have expired" : "they would have expired";
-  const std::string held = is_one ? "a worker holds it" : "a worker holds them";
+  std::string held = is_one ? "a worker holds it" : "a worker holds them";
   if (request.to.empty()) return held;
   return held + ", or a job of the other tube has " + (is_one ? "its key" : "their key");
 }

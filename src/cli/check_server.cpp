@@ -35,7 +35,7 @@ bool is_our_version(const std::string& version) {
 }
 
 void check_version(const StatsFields& stats, const server::Address& address, Findings& findings) {
-  const std::string version = stats.text("version");
+  const std::string& version = stats.text("version");
   const std::string text = fmt::format("answers at {}, version {}, up for {} s",
                                        server::to_string(address), version, stats.text("uptime"));
   if (is_our_version(version)) return findings.ok("server", text);

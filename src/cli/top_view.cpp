@@ -81,8 +81,9 @@ std::string span(std::uint64_t seconds) {
   const std::uint64_t minutes = seconds / 60;
   if (minutes == 0) return fmt::format("{} s", seconds);
   if (minutes < 60) return fmt::format("{} min", minutes);
-  if (minutes < 48 * 60) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
-  return fmt::format("{} d", minutes / (24 * 60));
+  const std::uint64_t hours = minutes / 60;
+  if (hours < 48) return fmt::format("{} h {} min", hours, minutes % 60);
+  return fmt::format("{} d", hours / 24);
 }
 
 std::string late(std::optional<std::uint64_t> ms) {

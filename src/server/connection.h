@@ -108,9 +108,11 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // Why it has failed, for the log.
   std::string_view handshake_failure() const { return tls_ ? tls_->why() : std::string_view(); }
 
-  // Sends replies that may leave, as far as the socket takes them, but at most so many bytes: a
-  // slow client's socket may take megabytes, and milliseconds. Returns true if more may leave now.
+  // The most bytes that one flush() sends. The socket of a client that does not read may take
+  // megabytes, which takes milliseconds.
   static constexpr std::size_t kMostAtOnce = 64 << 10;
+  // Sends replies that may leave, as far as the socket takes them, at most kMostAtOnce bytes.
+  // Returns true if more may leave now.
   bool flush();
 
   // Returns true if the socket is full. The connection asks for a flush() when it is not any more.

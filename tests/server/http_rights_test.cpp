@@ -21,9 +21,10 @@ std::string line_of(const std::string& text, const std::string& scopes, const st
 
 // Each token's text is its name.
 class HttpRights : public testing::Test {
- protected:
+ public:
   ~HttpRights() override { ::unlink(path.c_str()); }
 
+ protected:
   static std::string write_file(const std::string& path) {
     std::ofstream(path) << line_of("reader", "read", "") + line_of("boss", "admin", "") +
                                line_of("mailer", "read,put,work,admin", "mail") +
