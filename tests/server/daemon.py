@@ -99,6 +99,22 @@ def subject_durable(data: str) -> "Server":
     )
 
 
+_claims: list = []  # of ports; each is a socket, and ends with this process
+
+
+def _claim(port: int) -> bool:
+    """Returns true if no other test has claimed the port. Two that start servers on one port at the
+    same moment would both talk to the first server."""
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(f"\0carillon-test-port-{port}")
+    except OSError:
+        claim.close()
+        return False
+    _claims.append(claim)
+    return True
+
+
 def free_port() -> int:
     """A port that nobody has now, and that the kernel gives to no outgoing connection. If it did,
     another test could take the port before the server does, or this one's connect() reach itself.
@@ -107,7 +123,8 @@ def free_port() -> int:
         port = random.randrange(16_000, 32_000)
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind((HOST, port))
-            return port
+            if _claim(port):
+                return port
 
 
 class Server:
