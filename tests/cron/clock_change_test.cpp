@@ -40,7 +40,7 @@ TEST(ClockChange, AskedBetweenTheTwoTimesTheSecondDoesNotCount) {
       << "from 2:10 CET";
 }
 
-TEST(ClockChange, APeriodicExpressionGoesByElapsedTime) {
+TEST(ClockChange, EveryHourGoesByElapsedTime) {
   EXPECT_EQ(occurrences("*/30 * * * *", "Europe/Berlin", "2024-03-31 00:15:00", 4),
             (Times{"2024-03-31 01:30:00 CET", "2024-03-31 03:00:00 CEST",
                    "2024-03-31 03:30:00 CEST", "2024-03-31 04:00:00 CEST"}));
@@ -56,13 +56,19 @@ TEST(ClockChange, APeriodicExpressionGoesByElapsedTime) {
       << "0-23 is the same as *";
 }
 
-TEST(ClockChange, PeriodicWithinAnHourItDoesNotRunIfThatHourIsLeftOut) {
-  EXPECT_EQ(occurrences("*/30 2 * * *", "Europe/Berlin", "2024-03-30 12:00:00", 1),
-            (Times{"2024-04-01 02:00:00 CEST"}));
+TEST(ClockChange, AnyMinuteOfAnHourThatIsNamedIsATimeOfDay) {
+  EXPECT_EQ(occurrences("*/30 2 * * *", "Europe/Berlin", "2024-03-30 12:00:00", 2),
+            (Times{"2024-03-31 03:00:00 CEST", "2024-04-01 02:00:00 CEST"}));
   EXPECT_EQ(
-      occurrences("*/30 2 * * *", "Europe/Berlin", "2024-10-26 12:00:00", 5),
-      (Times{"2024-10-27 02:00:00 CEST", "2024-10-27 02:30:00 CEST", "2024-10-27 02:00:00 CET",
-             "2024-10-27 02:30:00 CET", "2024-10-28 02:00:00 CET"}));
+      occurrences("*/30 1-3 * * *", "Europe/Berlin", "2024-10-26 23:45:00", 5),
+      (Times{"2024-10-27 02:00:00 CEST", "2024-10-27 02:30:00 CEST", "2024-10-27 03:00:00 CET",
+             "2024-10-27 03:30:00 CET", "2024-10-28 01:00:00 CET"}));
+}
+
+TEST(ClockChange, EveryOtherHourIsTwelveTimesOfDay) {
+  EXPECT_EQ(
+      occurrences("0 */2 * * *", "Europe/Berlin", "2024-10-26 21:30:00", 3),
+      (Times{"2024-10-27 00:00:00 CEST", "2024-10-27 02:00:00 CEST", "2024-10-27 04:00:00 CET"}));
 }
 
 TEST(ClockChange, EverySecondOfAMinuteThatIsLeftOutMakesOneRun) {

@@ -223,12 +223,10 @@ struct Expression {
     return day.matches(m) || weekday.matches(m);
   }
 
-  bool periodic() const {
-    bool all_minutes = true;
-    bool all_hours = true;
-    for (int i = 0; i < 60; ++i) all_minutes &= minute.matches({0, 0, 0, 0, i, 0, 0});
-    for (int i = 0; i < 24; ++i) all_hours &= hour.matches({0, 0, 0, i, 0, 0, 0});
-    return minute.star() || hour.star() || all_minutes || all_hours;
+  bool every_hour() const {
+    bool all = true;
+    for (int i = 0; i < 24; ++i) all &= hour.matches({0, 0, 0, i, 0, 0, 0});
+    return all;
   }
 
   Field minute, hour, day, month, weekday;
@@ -258,19 +256,19 @@ constexpr std::size_t kLookBack = 2880;  // minutes
 // kLookBack minutes are left out, because the rule needs to look back that far.
 std::vector<sys_seconds> model(const Expression& expression, const Calendar& calendar) {
   std::vector<sys_seconds> times;
-  const bool periodic = expression.periodic();
+  const bool every_hour = expression.every_hour();
   const std::vector<Minute>& minutes = calendar.minutes();
   std::int64_t shown = minutes[0].local;
   for (std::size_t i = 1; i < minutes.size(); ++i) {
     const Minute& now = minutes[i];
     const Minute& before = minutes[i - 1];
     std::vector<sys_seconds> here;
-    if (!periodic && now.local > before.local + 1) {
+    if (!every_hour && now.local > before.local + 1) {
       for (std::int64_t ahead = 1; before.local + ahead < now.local && here.empty(); ++ahead) {
         if (expression.matches(shifted(before, ahead))) here.push_back(calendar.at(i));
       }
     }
-    if ((periodic || now.local > shown) && expression.matches(now)) {
+    if ((every_hour || now.local > shown) && expression.matches(now)) {
       if (expression.seconds.empty()) here.push_back(calendar.at(i));
       for (const int second : expression.seconds)
         here.push_back(calendar.at(i) + std::chrono::seconds(second));

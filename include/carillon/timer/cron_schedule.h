@@ -33,15 +33,15 @@
 //
 // When the zone's clocks change
 // -----------------------------
-// The rule is that of Vixie's cron, for changes of any size:
-//  - An expression is periodic if its minute or hour field begins with `*`, or allows all values:
-//    "*/15 * * * *", "30 * * * *". Its times are all moments at which the zone's clocks show a
-//    matching time. So the hour that the clocks skip has none, and an hour that they show twice has
-//    its times twice.
-//  - Any other expression means certain times of day: "30 2 * * *". Each comes exactly once.
-//    All the times that the clocks skip become one time: the moment at which the clocks go forward
-//    (3:00, if they skip the hour from 2:00). If the clocks show a time twice, the first one
-//    counts.
+// For changes of any size:
+//  - An expression that names hours means certain times of day: "30 2 * * *", "*/15 1-3 * * *".
+//    Each comes exactly once. All the times that the clocks skip become one time: the moment at
+//    which the clocks go forward (3:00, if they skip the hour from 2:00). If the clocks show a time
+//    twice, the first one counts.
+//  - An expression that allows every hour goes by elapsed time: "30 * * * *", "*/15 * * * *". Its
+//    times are all moments at which the zone's clocks show a matching time. So the hour that the
+//    clocks skip has none, and an hour that they show twice has its times twice: what runs every 15
+//    minutes is never silent for an hour.
 //
 // Each time follows the zone's rules for its own day, from the machine's tz database as it was when
 // the process first used it. Beyond the last change listed there, mostly in the year 2037, the
@@ -103,7 +103,8 @@ class CronSchedule {
   enum class AtChange { kNone, kAfterGap, kShownTwice };
   // Returns kAfterGap if the time stands only for times of day that the clocks skip as they go
   // forward then; kShownTwice if the clocks will go back and show the same time of day once more,
-  // which does not count; kNone in all other cases, and for a periodic expression. O(fields).
+  // which does not count; kNone in all other cases, and for an expression that allows every hour.
+  // O(fields).
   AtChange at_change(std::chrono::sys_seconds time) const;
   // Returns how far the zone's clocks are ahead of UTC then; negative if they are behind. REQUIRES:
   // the time is between the years 1 and 9999.

@@ -29,7 +29,7 @@ struct CronFields {
 
   bool any_day = false;      // the field begins with * or ?
   bool any_weekday = false;  // the same
-  bool periodic = false;     // see cron_schedule.h, "When the zone's clocks change"
+  bool every_hour = false;   // see cron_schedule.h, "When the zone's clocks change"
 
   // Returns the matching days of a month, bit d for day d.
   NumberSet days_of(std::chrono::year_month month) const noexcept;

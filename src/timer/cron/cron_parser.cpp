@@ -288,8 +288,7 @@ CronFields parse_cron(std::string_view expression) {
   }
   fields.any_day = any[3];
   fields.any_weekday = any[5];
-  fields.periodic = any[1] || any[2] || fields.minutes == (NumberSet{1} << 60) - 1 ||
-                    fields.hours == (NumberSet{1} << 24) - 1;
+  fields.every_hour = fields.hours == (NumberSet{1} << 24) - 1;
   if (!fields.first_at_or_after(std::chrono::local_days(std::chrono::year(2000) / 1 / 1))) {
     fail(expression, words[3 - skipped].column,
          "no year has such a day (day of month \"" + words[3 - skipped].text + "\", month \"" +

@@ -58,7 +58,7 @@ std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
   while (from < kEndOfTime) {
     const EvenTime now = zone.at(from);
     local_seconds begin = local(from, now.ahead);
-    if (!fields.periodic && now.begin > kFirstTime) {
+    if (!fields.every_hour && now.begin > kFirstTime) {
       const EvenTime before = zone.at(now.begin - seconds(1));
       const local_seconds before_change = local(now.begin, before.ahead);
       if (from == now.begin && before_change < begin) {
@@ -77,7 +77,7 @@ std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
 }
 
 CronSchedule::AtChange CronRule::at_change(sys_seconds time) const {
-  if (fields.periodic) return CronSchedule::AtChange::kNone;
+  if (fields.every_hour) return CronSchedule::AtChange::kNone;
   const EvenTime now = zone.at(time);
   const local_seconds shown = local(time, now.ahead);
   if (fields.first_at_or_after(shown) != shown) return CronSchedule::AtChange::kAfterGap;
