@@ -256,7 +256,6 @@ void Model::follow_gathered(const Case& c, queue::Now begun, Taking how, std::si
     judge_reserved(one, how);
     // The engine may not have come to all that is due.
     if (how == Taking::kWaited) how = Taking::kInParts;
-    jobs_.at(reply.number).deadline_slack = kSlack + c.now.mono_ns - begun.mono_ns;
   }
   const bool is_strict = how != Taking::kInParts && !c.excuses.unordered && !c.excuses.fails &&
                          limits_.reserved == SIZE_MAX && !limits_.bodies && !limits_.system;

@@ -33,7 +33,7 @@ void Model::judge_more_of_body(ClientNumber number, JobId id, const Times& times
     throw Violation("client " + std::to_string(number) + " gets more of the body of job " +
                     std::to_string(id) + ", which it does not hold");
   }
-  give_time(*job, times.first);
+  give_time(*job, times.first, times.last);
 }
 
 void Model::judge_cut(ClientNumber number, JobId id, JobId body, bool holds, const Times& times,

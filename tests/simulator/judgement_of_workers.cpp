@@ -174,7 +174,7 @@ void Model::judge_held(const Case& c) {
   if (c.reply.line != kWords[bury ? 1 : tells ? 3 : touch ? 2 : 0])
     fail(c, "that is no answer to it");
   if (touch) {
-    give_time(*job, c.since);
+    give_time(*job, c.since, c.now);
     return expect_changed({});
   }
   if (job->cancel_asked) {

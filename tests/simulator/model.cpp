@@ -196,15 +196,15 @@ void Model::take(const Case& c, JobId id) {
   job.by_id = c.command.verb == Verb::kReserveJob;
   job.worker = c.number;
   job.worker_has_name = c.client.has_name;
-  give_time(job, c.since);
+  give_time(job, c.since, times_.last);  // perhaps anew, when its body was read
   c.client.held.insert(id);
   forget_room();
 }
 
-// The client that holds the job has its whole ttr again.
-void Model::give_time(Job& job, Now since) {
+// The client that holds the job has its whole ttr again, from a moment between the two.
+void Model::give_time(Job& job, Now since, Now now) {
   job.deadline = since.mono_ns + job.ttr * kNsPerMs;
-  job.deadline_slack = kSlack;
+  job.deadline_slack = kSlack + now.mono_ns - since.mono_ns;
   job.entrusted = Is::kNo;
   job.endings.clear();
 }

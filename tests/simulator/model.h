@@ -347,7 +347,7 @@ class Model {
   void add(queue::JobId id, Job job);
   void remove(queue::JobId id);
   void take(const Case& c, queue::JobId id);
-  static void give_time(Job& job, queue::Now since);
+  static void give_time(Job& job, queue::Now since, queue::Now now);
   // Clients that hold too many jobs may have to wait again.
   void forget_room();
   void let_go(queue::JobId id, Job& job);
