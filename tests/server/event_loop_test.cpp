@@ -219,6 +219,35 @@ TEST_F(EventLoopTest, AfterAFailedSyncUndurableCommandsAreRefusedAndTheLoopEndsW
   EXPECT_EQ(peer.read(100), "USING a\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
 }
 
+TEST_F(EventLoopTest, AfterAFailedSyncAlsoTheLastOfManyCommandsIsAnswered) {
+  start();
+  Peer peer({.host = {}, .port = 0, .path = path_});
+  for (int i = 0; i < 5; ++i) {  // slow syncs, so that another thread does the next one
+    store_.syncs_wait = true;
+    peer.send(kPut);
+    std::this_thread::sleep_for(milliseconds(10));
+    store_.syncs_wait = false;
+    EXPECT_TRUE(peer.read_line().starts_with("INSERTED"));
+  }
+  constexpr std::size_t kCommands = 50'000;  // their answers are more than the socket takes at once
+  std::string uses;
+  for (std::size_t i = 0; i < kCommands; ++i) uses += "use a\r\n";
+  store_.syncs_wait = true;
+  store_.syncs_fail = true;
+  peer.send(std::string(kPut) + uses);
+  Peer other(tcp_);
+  std::string stats;
+  while (stats.find("cmd-use: " + std::to_string(kCommands)) == std::string::npos) {
+    other.send("stats\r\n");
+    stats.clear();
+    for (std::string line; (line = other.read_line()) != "\r\n";) stats += line;
+  }
+  store_.syncs_wait = false;
+  constexpr std::size_t kBytes = (1 + kCommands) * std::string_view("INTERNAL_ERROR\r\n").size();
+  EXPECT_EQ(peer.read(kBytes).size(), kBytes);
+  EXPECT_EQ(exit_code(), 1);
+}
+
 TEST_F(EventLoopTest, AStoreThatFailsInTheBackgroundEndsTheLoopWith1) {
   start();
   Peer peer(tcp_);

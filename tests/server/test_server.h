@@ -38,6 +38,7 @@ class BreakableStore : public queue::Store {
   std::atomic<bool> is_full = false;  // it has no room; `asked` counts the questions
   std::atomic<int> asked = 0;
   std::atomic<bool> syncs_fail = false;  // atomic, because another thread may sync
+  std::atomic<bool> syncs_wait = false;
 
   // A write in the background fails.
   void fail() {
@@ -55,6 +56,7 @@ class BreakableStore : public queue::Store {
     return !is_full;
   }
   queue::Sequence sync() override {
+    while (syncs_wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (syncs_fail) throw queue::StoreError("input/output error");
     return store_.sync();
   }
