@@ -319,6 +319,35 @@ class ConsoleTest(unittest.TestCase):
             " document.activeElement.matches('td button')"
         )
 
+    def test_the_plots_tell_their_values_at_another_moment(self):
+        from selenium.webdriver.common.action_chains import ActionChains
+        from selenium.webdriver.common.by import By
+        from selenium.webdriver.common.keys import Keys
+
+        moments = "return [...document.querySelectorAll('.card h2 .quiet')].map(e => e.textContent)"
+        self.show("")
+        plots = "return document.querySelectorAll('.plot').length === 4"
+        self.until(plots)
+        self.page.execute_script("document.querySelector('.plot').focus()")
+        # A key goes to the element that has the focus: the plots are drawn anew each second.
+        ActionChains(self.page).send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT).perform()
+        self.assertEqual(self.page.execute_script(moments), ["10 s ago"] * 4)
+        self.until("return document.querySelector('.legend').innerText.startsWith('put ')")
+        ActionChains(self.page).send_keys(Keys.ESCAPE).perform()
+        self.assertEqual(self.page.execute_script(moments), [""] * 4)
+        ActionChains(self.page).move_to_element(
+            self.page.find_element(By.CSS_SELECTOR, ".head h1")
+        ).perform()
+        x, y = self.page.execute_script(
+            "const box = document.querySelector('.plot').getBoundingClientRect();"
+            "return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)]"
+        )
+        pointer = ActionChains(self.page)
+        pointer.w3c_actions.pointer_action.move_to_location(x, y)
+        pointer.perform()
+        self.until(moments.replace("return", "return (") + ").every(t => t.startsWith('2 min 5'))")
+        self.until("return document.querySelector('.legend').innerText.includes('put none')")
+
     def test_a_reload_shows_the_plots_at_once_and_asks_for_nothing_again(self):
         self.show("")
         self.until(
