@@ -87,7 +87,8 @@ std::pair<std::size_t, std::size_t> Model::running(const std::string& tube,
     if (!group.empty() && job.group != group) continue;
     const Is is_held = held(job, now);
     jobs.first += is_held == Is::kYes && !job.by_id ? 1U : 0U;
-    jobs.second += is_held != Is::kNo ? 1U : 0U;
+    const bool ended_now = job.freed_at > times_.first.mono_ns;  // perhaps behind what is judged
+    jobs.second += is_held != Is::kNo || ended_now ? 1U : 0U;
   }
   return jobs;
 }
