@@ -12,9 +12,10 @@ namespace carillon::simulator {
 using queue::JobId;
 
 // A command may be carried out in parts, with others in between.
-void Model::judge_part(ClientNumber number, const Command& command, const Times& times) {
+void Model::judge_part(ClientNumber number, const Command& command, const Times& times,
+                       const Excuses& excuses) {
   static const Reply kNone{};
-  const Case c{number, clients_.at(number), command, kNone, times.first, times.last, {}};
+  const Case c{number, clients_.at(number), command, kNone, times.first, times.last, excuses};
   times_ = times;
   last_now_ = times.last;
   judge_own_steps(history_.schedule_steps().size());

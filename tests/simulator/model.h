@@ -87,7 +87,8 @@ class Model {
   void judge(ClientNumber client, const Command& command, const std::optional<Reply>& reply,
              const Times& times, const Excuses& excuses);
   // Judges what a command has done since its last part, that is not answered yet.
-  void judge_part(ClientNumber client, const Command& command, const Times& times);
+  void judge_part(ClientNumber client, const Command& command, const Times& times,
+                  const Excuses& excuses);
   // Judges the end of a client's waiting.
   void judge_end(ClientNumber client, const Reply& reply, const Times& times,
                  const Excuses& excuses);

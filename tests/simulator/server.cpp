@@ -281,7 +281,7 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   const bool unfinished =
       (wants == Wants::kTurn || wants == Wants::kStore) && !connection.has_new_replies();
   if (unfinished && connection.has_used_command()) {
-    model_.judge_part(connection.number(), connection.first_command(), times_);
+    model_.judge_part(connection.number(), connection.first_command(), times_, excuses());
   } else {
     finish_commands(connection);
   }

@@ -42,12 +42,12 @@ void Server::finish_commands(Connection& connection) {
       const bool goes_on = !begun.empty() && (wants == Wants::kTurn || wants == Wants::kRoom);
       if (!reply && goes_on) {
         connection.keep(begun);
-        return model_.judge_part(connection.number(), next, times_);
+        return model_.judge_part(connection.number(), next, times_, excuses());
       }
       // A large body ends in `replies`, and the next command has only begun.
       const bool has_begun = begun.empty() && (wants == Wants::kTurn || wants == Wants::kStore);
       if (!reply && has_begun && !replies.empty())
-        return model_.judge_part(connection.number(), next, times_);
+        return model_.judge_part(connection.number(), next, times_, excuses());
       if (!reply) throw Violation("'" + next.bytes + "' has no reply: " + replies);
     }
     ++steps_;
