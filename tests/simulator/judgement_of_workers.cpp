@@ -119,7 +119,12 @@ void Model::judge_end(ClientNumber number, const Reply& reply, const Times& time
     if (!c.client.ended && (!c.client.give_up || is(c.now.mono_ns, *c.client.give_up) == Is::kNo))
       fail(c, "too early");
   } else if (reply.word == "DEADLINE_SOON") {
-    if (deadline_soon(c.client, c.now) == Is::kNo) fail(c, "none of its jobs is nearly over");
+    // The attempt at a job may have ended since, when others were told of the ends of their waits.
+    const bool had_job = std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
+      return job.second.worker == number && job.second.freed_at >= c.since.mono_ns;
+    });
+    if (deadline_soon(c.client, c.now) == Is::kNo && !had_job)
+      fail(c, "none of its jobs is nearly over");
   } else if (reply.word == "OUT_OF_MEMORY") {
     judge_out_of_memory(c);
   } else if (reply.word != "INTERNAL_ERROR" || !excuses.fails) {
