@@ -161,6 +161,12 @@ void print_secret(const json::object& shown) {
   if (shown.contains("secret")) write_out(text_of(shown, "secret") + "\n");
 }
 
+void tell(const Request& request, std::string_view done) {
+  write_out(request.json
+                ? fmt::format("{{\"endpoint\":\"{}\",\"result\":\"{}\"}}\n", *request.name, done)
+                : fmt::format("{} endpoint {}\n", done, *request.name));
+}
+
 void test(const Request& request) {
   const json::object trial = ask(request, "POST", path_of(*request.name, ":test"));
   if (request.json) write_out(json::serialize(trial) + "\n");
@@ -206,8 +212,10 @@ int endpoint(Request& request) {
     test(request);
   } else if (request.action == "delete") {
     ask(request, "DELETE", path_of(*request.name));
+    tell(request, "deleted");
   } else {
     ask(request, "POST", path_of(*request.name, ":" + request.action));
+    tell(request, request.action == "pause" ? "paused" : "resumed");
   }
   return kSuccess;
 }

@@ -85,6 +85,8 @@ void set(const Request& request) {
     throw UsageError(fmt::format("--{}", error.what()));
   }
   Client(Stream::connect(request.server)).set_tube(request.tube, options);
+  write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"result\":\"set\"}}\n", request.tube)
+                         : fmt::format("set tube {}\n", request.tube));
 }
 
 void show(const Request& request) {

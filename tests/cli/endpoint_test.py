@@ -61,12 +61,13 @@ class EndpointTest(CliCase):
     def test_list(self):
         self.receive(always(answer(204)))
         self.set()
-        self.endpoint("pause", self.tube)
+        self.assertEqual(self.endpoint("pause", self.tube), f"paused endpoint {self.tube}\n")
         line = next(line for line in self.endpoint("list").split("\n") if self.tube in line)
         self.assertEqual(line.split(), [self.tube, "paused", self.tube, self.url])
         names = [one["name"] for one in json.loads(self.endpoint("list", "--json"))]
         self.assertIn(self.tube, names)
-        self.endpoint("resume", self.tube)
+        told = {"endpoint": self.tube, "result": "resumed"}
+        self.assertEqual(json.loads(self.endpoint("resume", self.tube, "--json")), told)
         self.assertEqual(self.shown()["state"], "enabled")
         self.endpoint("delete", self.tube)
 

@@ -87,7 +87,10 @@ class TubesTest(CliCase):
         )
 
     def test_no_more_jobs_run_than_may(self):
-        self.assertEqual(self.carillon("tube", "set", self.tube, "--max-running", "1"), "")
+        set_it = ("tube", "set", self.tube, "--max-running", "1")
+        self.assertEqual(self.carillon(*set_it), f"set tube {self.tube}\n")
+        told = {"tube": self.tube, "result": "set"}
+        self.assertEqual(json.loads(self.carillon(*set_it, "--json")), told)
         for body in "abcd":
             self.put(body)
         log = self.directory / "log"
