@@ -81,7 +81,8 @@ class File final : public rocksdb::FSRandomAccessFile {
 
 class FileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  FileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  explicit FileSystem(std::shared_ptr<rocksdb::FileSystem> below)
+      : FileSystemWrapper(std::move(below)) {}
   // RocksDB asks for this name. NOLINTNEXTLINE(readability-identifier-naming)
   static const char* kClassName() { return "carillon"; }
   const char* Name() const override { return kClassName(); }
@@ -100,10 +101,8 @@ class FileSystem final : public rocksdb::FileSystemWrapper {
 
 }  // namespace
 
-rocksdb::Env* env_of_no_wait_files() {
-  static rocksdb::Env* const env =
-      rocksdb::NewCompositeEnv(std::make_shared<FileSystem>()).release();
-  return env;
+std::shared_ptr<rocksdb::FileSystem> no_wait_files(std::shared_ptr<rocksdb::FileSystem> below) {
+  return std::make_shared<FileSystem>(std::move(below));
 }
 
 NoWait::NoWait() noexcept {

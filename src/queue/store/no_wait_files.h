@@ -1,7 +1,7 @@
 // Reads of RocksDB that do not wait for the disk: what the page cache of the operating system has
 // is read, and the rest is refused.
 //
-//   options.env = env_of_no_wait_files();
+//   environment = rocksdb::NewCompositeEnv(no_wait_files(rocksdb::FileSystem::Default()));
 //   ...
 //   const NoWait no_wait;                           // reads of this thread, until it goes
 //   status = database.Get({}, key, &value);
@@ -16,13 +16,15 @@
 // Thread safety: any thread.
 #pragma once
 
-#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+
+#include <memory>
 
 namespace carillon::queue {
 
-// Lives as long as the process. Where the file system cannot tell what is in memory (tmpfs), all
+// Returns the file system `below`, but for this. Where it cannot tell what is in memory (tmpfs), all
 // reads of files are refused under NoWait.
-rocksdb::Env* env_of_no_wait_files();
+std::shared_ptr<rocksdb::FileSystem> no_wait_files(std::shared_ptr<rocksdb::FileSystem> below);
 
 // While one is there, this thread's reads of files end with Status::TimedOut where they would have
 // to wait.

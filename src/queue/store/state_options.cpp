@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "queue/store/kept_manifest.h"
 #include "queue/store/no_wait_files.h"
 
 namespace carillon::queue {
@@ -68,11 +69,19 @@ ColumnFamilyOptions family_options(const DiskStoreOptions& options,
   return family;
 }
 
+// It lives as long as the process.
+rocksdb::Env* environment() {
+  static rocksdb::Env* const made =
+      rocksdb::NewCompositeEnv(no_wait_files(keep_manifest(rocksdb::FileSystem::Default())))
+          .release();
+  return made;
+}
+
 }  // namespace
 
 rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   rocksdb::DBOptions database;
-  database.env = env_of_no_wait_files();
+  database.env = environment();
   database.create_if_missing = true;
   database.create_missing_column_families = true;
 
