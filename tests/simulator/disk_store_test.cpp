@@ -110,6 +110,40 @@ TEST(SimulatedDiskStoreTest, KeepsInTheLogWhatAFlushAfterAFailedOneHasNotWritten
   }
 }
 
+// RocksDB reads each table that it has just written. When that fails again and again, it leaves a
+// flush in its queue. The store must tell of a failure then, and not wait for that flush for ever.
+TEST(SimulatedDiskStoreTest, DoesNotWaitForAFlushThatIsLeftInTheQueue) {
+  begin_simulation(1);
+  Random random(queue::seed_or(1));
+  const queue::DiskStoreOptions small{
+      .recent = 64 << 10, .log_bytes = 1 << 20, .log_segment_bytes = 8 << 10};
+  int left = 0;
+  for (int trial = 0; trial < 20; ++trial) {
+    Disk& disk = Disk::mount();
+    std::uint64_t durable = 0;
+    {
+      DiskStore store(kData, small);
+      for (int refusals = 0; refusals < 40 && durable < 100;) {
+        disk.set_faults({.reads = durable < 20 ? 0U : 24U}, random());
+        try {
+          queue::append_batch(store, durable + 1, 1);
+          store.sync();
+          ++durable;
+        } catch (const queue::StoreError&) {
+          virtual_time().pass(2'000'000'000);
+          ++refusals;
+        }
+        if (random() % 3 == 0) run_others();
+      }
+      left += store.failure().find("does not carry out") != std::string::npos ? 1 : 0;
+      disk.stop();
+    }
+    disk.end_process();
+    ASSERT_GE(queue::batches_in(DiskStore(kData, small), 1), durable) << trial;
+  }
+  EXPECT_GT(left, 0);
+}
+
 // A scan goes from one file to the next. If the disk cannot read the next one, the scan must fail:
 // what it leaves out would be late until the next start, and no one would know.
 TEST(SimulatedDiskStoreTest, LeavesOutOfAScanNoFileThatCannotBeRead) {

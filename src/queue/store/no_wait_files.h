@@ -22,8 +22,8 @@
 
 namespace carillon::queue {
 
-// Returns the file system `below`, but for this. Where it cannot tell what is in memory (tmpfs), all
-// reads of files are refused under NoWait.
+// Returns the file system `below`, but for this. Where it cannot tell what is in memory (tmpfs),
+// all reads of files are refused under NoWait.
 std::shared_ptr<rocksdb::FileSystem> no_wait_files(std::shared_ptr<rocksdb::FileSystem> below);
 
 // While one is there, this thread's reads of files end with Status::TimedOut where they would have

@@ -36,6 +36,10 @@ constexpr std::string_view kOldFormats[] = {"carillon-queue 1", "carillon-queue 
 constexpr std::string_view kIdentityKey = "i";
 constexpr std::string_view kNumberKey = "n";
 
+// How often a flush is looked after that has not ended, and how often none may be running then.
+constexpr std::chrono::seconds kBetweenLooks{5};
+constexpr unsigned kMostLooksInVain = 2;
+
 Slice slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
@@ -242,6 +246,8 @@ void RocksState::flush(bool wait) {
   troubles_->forget_flush();
   if (const Status status = database().Flush(options, all); !status.ok())
     throw error("cannot be written", status);
+  next_look_ = std::chrono::steady_clock::now() + kBetweenLooks;
+  looks_in_vain_ = 0;
   flushing_ = number_;
   being_flushed_ = std::exchange(unflushed_, 0);
 }
@@ -261,12 +267,28 @@ void RocksState::flush() {
 
 bool RocksState::flushing() {
   if (!flushing_) return false;
-  if (!troubles_->flush_completed()) return true;
-  flushed_ = number_in_files();
-  if (flushed_ < *flushing_) return true;
+  if (troubles_->flush_completed()) flushed_ = number_in_files();
+  if (flushed_ < *flushing_) {
+    look_after_flush();
+    return true;
+  }
   flushing_.reset();
   being_flushed_ = 0;
   return false;
+}
+
+// Once a flush has failed, RocksDB may leave a later one in its queue. The store would wait for
+// ever, and a flush that is asked for beside it may end the process by an assertion. So it is a
+// failure. A process that was stopped and goes on is given time, too.
+void RocksState::look_after_flush() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kBetweenLooks;
+  std::uint64_t running = 0;
+  database().GetIntProperty(rocksdb::DB::Properties::kNumRunningFlushes, &running);
+  looks_in_vain_ = running > 0 ? 0 : looks_in_vain_ + 1;
+  if (looks_in_vain_ > kMostLooksInVain)
+    troubles_->set_broken(message("has a flush that RocksDB does not carry out"));
 }
 
 // Reads past the memtables.
