@@ -271,10 +271,15 @@ Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
 }
 
 // Within a command, a client that waits may get the job before the command looks for it: when a
-// reservation ends or a token comes, or, if the client holds too many jobs, when it is looked at.
+// reservation or a pause ends or a token comes, or, if the client holds too many jobs, when it is
+// looked at.
 bool Model::may_go_out_meanwhile(const Job& job) const {
   const auto is_limited = [&] {
-    return tube_limits_.of(job.tube) != queue::Limits() ||
+    const auto pause = paused_until_.find(job.tube);
+    const bool pause_ends = pause != paused_until_.end() &&
+                            paused(job.tube, times_.last) != Is::kYes &&
+                            pause->second + kSlack > times_.first.mono_ns;
+    return pause_ends || tube_limits_.of(job.tube) != queue::Limits() ||
            tube_limits_.of(LimitsModel::lane(job.tube, job.group)) != queue::Limits();
   };
   return std::any_of(clients_.begin(), clients_.end(), [&](const auto& each) {
