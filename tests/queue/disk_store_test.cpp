@@ -110,7 +110,9 @@ TEST(DiskDirectory, IsOpenOnceInAProcess) {
   const TemporaryDirectory directory;
   const DiskStore store(directory / "data", {});
   EXPECT_EQ(opening_complaint(directory / "data"),
-            "data directory " + (directory / "data") + " is open already in this process");
+            "data directory " + (directory / "data") +
+                " is open already, in this process or in another container (pid " +
+                std::to_string(::getpid()) + ")");
 }
 
 TEST(DiskDirectory, OfOtherThingsIsRefusedAndLeftAlone) {

@@ -126,7 +126,10 @@ void DataDirectory::lock() {
   ::close(lock_);
   if (error != EWOULDBLOCK)
     throw StoreError(message(std::string("cannot be locked: ") + std::strerror(error)));
-  if (owner == self) throw StoreError(message("is open already in this process"));
+  // Processes of two containers may have the same id: each server is process 1 of its own.
+  if (owner == self)
+    throw StoreError(
+        message("is open already, in this process or in another container (pid " + owner + ")"));
   const std::string pid = owner.empty() ? "" : " (pid " + owner + ")";
   throw StoreError(
       message("is in use by another process" + pid + ": stop it, or use another directory"));
