@@ -173,6 +173,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void on_socket_ready(const boost::system::error_code& error);
   void read_decrypted();
   std::size_t write_some(std::string_view bytes, boost::system::error_code& error);
+  bool is_health_check();
   void turn_away(Stranger stranger);
   void on_read(const boost::system::error_code& error, std::size_t bytes);
   void make_room_to_read();

@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
@@ -23,6 +24,14 @@ namespace {
 void acknowledge_now(int fd) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+}
+
+// Returns true if the client begins with a plain request for /healthz, without taking it.
+bool asks_for_health(int fd) {
+  constexpr std::string_view kRequest = "GET /healthz ";
+  std::array<char, kRequest.size()> begin{};
+  return ::recv(fd, begin.data(), begin.size(), MSG_PEEK | MSG_DONTWAIT) == ssize_t{begin.size()} &&
+         std::string_view(begin.data(), begin.size()) == kRequest;
 }
 
 }  // namespace
@@ -60,7 +69,7 @@ void Connection::shake_hands() {
     case Result::kEnded:
       return abort();
     case Result::kPlainText:
-      turn_away(Stranger::kPlainText);
+      if (!is_health_check()) turn_away(Stranger::kPlainText);
       session_->replies().add(0, session_->plain_text_reply());
       tls_.reset();
       session_->close();
@@ -97,6 +106,12 @@ std::size_t Connection::write_some(std::string_view bytes, boost::system::error_
     error = asio::error::connection_reset;
   }
   return written;
+}
+
+// The health check of the image cannot know whether the port speaks TLS, and any answer tells it
+// that the server lives. It comes every 10 seconds, so it is neither logged nor counted.
+bool Connection::is_health_check() {
+  return peer().starts_with("127.0.0.1:") && asks_for_health(socket_.native_handle());
 }
 
 void Connection::turn_away(Stranger stranger) {

@@ -125,6 +125,15 @@ class Strangers(TlsCase):
             self.assertIn(b"connections-closed-foreign: 2", stats)
             self.assertIn(b"cmd-put: 0", stats)
 
+    def test_a_plain_health_check_of_this_machine_is_no_stranger(self):
+        """That of the image asks so, every 10 seconds."""
+        with self.serve("--http", "127.0.0.1:0") as server:
+            with socket.create_connection(("127.0.0.1", server.http_port())) as plain:
+                plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                self.assertTrue(wait_for_end(plain).endswith(b"write https, not http.\n"))
+            stats = self.connect(server).call(b"stats").body
+            self.assertIn(b"connections-closed-foreign: 0", stats)
+
     def test_tls_to_a_port_without_it_is_closed_at_once(self):
         with daemon.carillon_serve(self.data, "--http", "127.0.0.1:0") as server:
             for port in (server.port, server.http_port()):
