@@ -128,6 +128,8 @@ RunningServer check_server(const Endpoint& address, std::optional<pid_t> user,
     } else {
       findings.ok("server", fmt::format("none answers: {}", error.what()));
     }
+  } catch (const Forbidden& error) {
+    findings.fail("server", error.what(), "show a token with the scope read: --token-file FILE");
   } catch (const Failure& error) {
     findings.fail("server", error.what(), "another program may have the port: ss -ltnp");
   }

@@ -73,6 +73,19 @@ class CheckTest(CliCase):
                 "it says that the server is draining",
             )
 
+    def test_a_server_with_tokens(self):
+        tokens, own = f"{self.directory}/tokens", f"{self.directory}/own"
+        new = [daemon.carillon_path(), "token", "new", "--name", "ops", "--scope", "read"]
+        with open(own, "wb") as out:
+            subprocess.run([*new, "--file", tokens], stdout=out, check=True)
+        with daemon.carillon_serve(self.data, "--tokens", tokens) as server:
+            at = ["--server", f"127.0.0.1:{server.port}", "--http", "none"]
+            refused = self.check(*at)["server"]
+            self.assertEqual(refused["level"], "fail")
+            self.assertIn("a token is needed", refused["found"])
+            self.assertIn("--token-file", refused["advice"])
+            self.assertEqual(self.check(*at, "--token-file", own)["server"]["level"], "ok")
+
     def test_a_port_of_another_program(self):
         found = self.check("--data", self.data, "--http", f"127.0.0.1:{self.server.port}")
         self.assertEqual(found["http"]["level"], "warn")
