@@ -7,13 +7,14 @@
 #   make simulate STEPS=10000000 SEED=7         # fewer steps, from another seed on
 #   make build PACKAGES=mine                    # neither check nor install packages
 #   make install PREFIX=/opt/carillon
+#   make test-image ENGINE=podman               # the image, without Docker
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
 .PHONY: help deps build run test simulate asan tsan fuzz bench format lint docs install \
-  install-library deb test-deb clean
+  install-library deb test-deb test-image clean
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -23,6 +24,7 @@ STEPS ?= 1000000000
 SEED ?= random
 FUZZ_SECONDS ?= 600
 PACKAGES ?= debian
+ENGINE ?= docker
 
 say = @printf 'carillon: %s\n'
 ifeq ($(PACKAGES),mine)
@@ -144,6 +146,12 @@ test-deb: deb ## install, use and remove the package in a fresh Debian; as root,
 	$(packages) test-deb
 	$(say) "installing the package in a chroot of Debian 12; this takes two minutes"
 	@python3 -B tests/packages/deb_test.py build/deb/carillon_*.deb
+
+test-image: ## build the image and run it, with Docker or ENGINE=podman; with a network
+	$(say) "building the image carillon:try with $(ENGINE); this takes 10 minutes on 2 cores"
+	@# Podman's own format has no health check.
+	@BUILDAH_FORMAT=docker $(ENGINE) build -t carillon:try -f packaging/docker/Dockerfile .
+	@python3 -B tests/packages/image_test.py $(ENGINE) carillon:try
 
 clean: ## remove ./build (the data of `make run` stays)
 	@rm -rf build

@@ -1,8 +1,8 @@
 """The files of packaging/ name what there is: files, options, versions, ports, the user. The
 image's health check works, and a server is reached by the names that it has among containers.
 
-Whether Docker and Kubernetes take them is not tried here. promtool checks the configuration of
-Prometheus, and what the alerts on pushes say, if it can be had.
+Nothing is run in a container here; `make test-image` does that. promtool checks the configuration
+of Prometheus, and what the alerts on pushes say, if it can be had.
 """
 
 import http.client
