@@ -348,6 +348,11 @@ bool Model::is_stored(const std::string& tube) const {
   return found != nullptr && (found->ended_keys > 0 || found->lanes > 0 || found->settings);
 }
 
+bool Model::cancel_is_asked(JobId id) const {
+  const auto job = jobs_.find(id);
+  return job != jobs_.end() && job->second.cancel_asked;
+}
+
 void Model::forget_pauses() {
   std::erase_if(paused_until_, [this](const auto& pause) { return !exists(pause.first); });
 }

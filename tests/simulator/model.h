@@ -148,6 +148,8 @@ class Model {
   const std::optional<Command>& next_page() const { return next_page_; }
   const std::optional<Command>& next_of_many() const { return next_of_many_; }
   std::optional<queue::JobId> any_held(ClientNumber client, Random& random) const;
+  // Returns true if there is the job, and a cancel of it was asked for.
+  bool cancel_is_asked(queue::JobId id) const;
   const std::string& tube_in_use(ClientNumber client) const {
     return clients_.at(client).tube_in_use;
   }

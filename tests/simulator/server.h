@@ -123,6 +123,7 @@ class Server {
   bool gathers_more(const Connection& connection) const;
   queue::Now read_clocks();
   void look_at_wait(const Connection& connection);
+  bool was_changed_since(const Reply& reply) const;
   std::uint64_t append_of(const Connection& connection, const Command& command,
                           const Reply& reply) const;
   void note_reply(Connection& connection, const Command& command, const Reply& reply,

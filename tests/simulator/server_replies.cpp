@@ -98,8 +98,8 @@ void Server::note_reply(Connection& connection, const Command& command, const Re
   digest_ = 31 * digest_ + std::hash<std::string_view>()(reply.line);
   queue::JobId given = reply.word == "INSERTED" ? reply.number : 0;
   std::uint64_t append = append_of(connection, command, reply);
-  const auto tells_of_no_change = [](const Reply& of) {
-    return of.word == "OUT_OF_MEMORY" || of.word == "INTERNAL_ERROR";
+  const auto tells_of_no_change = [this](const Reply& of) {
+    return of.word == "OUT_OF_MEMORY" || of.word == "INTERNAL_ERROR" || was_changed_since(of);
   };
   if (reply.word == "JOBS" || reply.word == "ALREADY") {
     for (const Reply& job : replies_in(reply.text)) {
@@ -110,6 +110,12 @@ void Server::note_reply(Connection& connection, const Command& command, const Re
   }
   if (tells_of_no_change(reply)) append = 0;
   connection.note(behind, append, given);
+}
+
+// A cancel may be asked for when a client has got the job, and while its body is read. The reply
+// does not tell of that. (A job whose cancel was asked for before goes to no client.)
+bool Server::was_changed_since(const Reply& reply) const {
+  return reply.word == "RESERVED" && model_.cancel_is_asked(reply.number);
 }
 
 // Returns the last append that the reply tells of, beside those about many jobs.
