@@ -25,6 +25,8 @@ function frame(label, width, top, bottom) {
 // What the pointer or the arrow keys point at in all line plots, in seconds ago; null: nothing.
 let pointed = null;
 
+window.addEventListener("hashchange", () => { pointed = null; });
+
 function ago(seconds) {
   const minutes = Math.floor(seconds / 60);
   return `${minutes ? `${minutes} min ` : ""}${seconds % 60} s ago`;

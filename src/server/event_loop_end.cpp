@@ -97,7 +97,7 @@ void EventLoop::refuse_what_is_not_durable() {
     connection->session().close();  // so that a kick that is under way is answered
     connection->session().replies().replace_held(connection->session().failure_reply());
   }
-  // They wait for nothing now. A client that reads slowly is to get all of them.
+  // No connection waits for a change now. A client that reads slowly is to get all its replies.
   for (; !held_.empty(); held_.pop()) held_.top().connection->has_replies_held = false;
 }
 

@@ -346,7 +346,8 @@ class ConsoleTest(unittest.TestCase):
         pointer.w3c_actions.pointer_action.move_to_location(x, y)
         pointer.perform()
         self.until(moments.replace("return", "return (") + ").every(t => t.startsWith('2 min 5'))")
-        self.until("return document.querySelector('.legend').innerText.includes('put none')")
+        legend = "document.querySelector('.legend').innerText"
+        self.until(f"return /put (none|[0-9.]+\\/s)/.test({legend})")
 
     def test_a_reload_shows_the_plots_at_once_and_asks_for_nothing_again(self):
         self.show("")

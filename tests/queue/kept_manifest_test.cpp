@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "queue/store/state_options.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {
@@ -44,6 +45,13 @@ TEST_F(KeptManifestTest, KeepsTheOneThatCurrentNamesAndDeletesAllElse) {
   write("CURRENT", "MANIFEST-000025\n");
   erase("MANIFEST-000024");
   EXPECT_FALSE(has("MANIFEST-000024"));
+}
+
+TEST_F(KeptManifestTest, IsWhatTheStateUses) {
+  write("CURRENT", "MANIFEST-000024\n");
+  write("MANIFEST-000024", "x");
+  EXPECT_TRUE(state_options({}).env->DeleteFile(path("MANIFEST-000024")).ok());
+  EXPECT_TRUE(has("MANIFEST-000024"));
 }
 
 TEST_F(KeptManifestTest, KeepsEachWhileCurrentCannotBeRead) {

@@ -34,10 +34,10 @@
 // When the zone's clocks change
 // -----------------------------
 // For changes of any size:
-//  - An expression that names hours means certain times of day: "30 2 * * *", "*/15 1-3 * * *".
-//    Each comes exactly once. All the times that the clocks skip become one time: the moment at
-//    which the clocks go forward (3:00, if they skip the hour from 2:00). If the clocks show a time
-//    twice, the first one counts.
+//  - An expression that does not allow every hour means certain times of day: "30 2 * * *",
+//    "*/15 1-3 * * *". Each comes exactly once. All the times that the clocks skip become one time:
+//    the moment at which the clocks go forward (3:00, if they skip the hour from 2:00). If the
+//    clocks show a time twice, the first one counts.
 //  - An expression that allows every hour goes by elapsed time: "30 * * * *", "*/15 * * * *". Its
 //    times are all moments at which the zone's clocks show a matching time. So the hour that the
 //    clocks skip has none, and an hour that they show twice has its times twice: what runs every 15

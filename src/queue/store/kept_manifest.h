@@ -1,10 +1,10 @@
 // Keeps the MANIFEST that CURRENT names, also where RocksDB would delete it.
 //
-// RocksDB writes a new MANIFEST when something went wrong with the one before. If it fails before
-// it has made the new one (a table cannot be read, the disk is full), it takes the new one for the
-// current one all the same, and deletes the old one. CURRENT names the old one still. The process
-// goes on; but no later start can open the directory. Seen in 7.8 of Debian 12, mended for its
-// later versions in 2023 and 2024 (facebook/rocksdb, pull requests 12030 and 12865).
+// RocksDB makes a new MANIFEST when it has failed to note something in the one before. If it fails
+// again before CURRENT names the new one, as a table cannot be read, it may take the new one for
+// the current one all the same, and delete the old one. The process goes on; but until RocksDB has
+// made another one, no start can open the directory. Seen in 7.8 of Debian 12; mended in 9.6
+// (facebook/rocksdb, pull requests 12865 and 12882).
 //
 // Thread safety: any thread.
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace carillon::queue {
 
-// Returns the file system `below`, but for this. A MANIFEST that was to be deleted and is kept goes
-// when the directory is opened the next time.
+// Returns the file system `below`, but for this. To delete such a MANIFEST succeeds and does
+// nothing. RocksDB deletes it later, when the directory is opened at the latest.
 std::shared_ptr<rocksdb::FileSystem> keep_manifest(std::shared_ptr<rocksdb::FileSystem> below);
 
 }  // namespace carillon::queue

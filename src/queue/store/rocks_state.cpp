@@ -36,9 +36,9 @@ constexpr std::string_view kOldFormats[] = {"carillon-queue 1", "carillon-queue 
 constexpr std::string_view kIdentityKey = "i";
 constexpr std::string_view kNumberKey = "n";
 
-// How often a flush is looked after that has not ended, and how often none may be running then.
+// A flush that has not ended is looked after. If so many looks find that no flush runs, it is left.
 constexpr std::chrono::seconds kBetweenLooks{5};
-constexpr unsigned kMostLooksInVain = 2;
+constexpr unsigned kLooksInVain = 3;
 
 Slice slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
@@ -279,16 +279,17 @@ bool RocksState::flushing() {
 
 // Once a flush has failed, RocksDB may leave a later one in its queue. The store would wait for
 // ever, and a flush that is asked for beside it may end the process by an assertion. So it is a
-// failure. A process that was stopped and goes on is given time, too.
+// failure. RocksDB's thread for flushes also deletes files, and serves all databases of the
+// process: a flush that waits for this thread is in the queue of the thread.
 void RocksState::look_after_flush() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_look_) return;
   next_look_ = now + kBetweenLooks;
   std::uint64_t running = 0;
   database().GetIntProperty(rocksdb::DB::Properties::kNumRunningFlushes, &running);
-  looks_in_vain_ = running > 0 ? 0 : looks_in_vain_ + 1;
-  if (looks_in_vain_ > kMostLooksInVain)
-    troubles_->set_broken(message("has a flush that RocksDB does not carry out"));
+  const bool waits = database().GetEnv()->GetThreadPoolQueueLen(rocksdb::Env::HIGH) > 0;
+  looks_in_vain_ = running > 0 || waits ? 0 : looks_in_vain_ + 1;
+  if (looks_in_vain_ == kLooksInVain) troubles_->set_broken("RocksDB does not carry out a flush");
 }
 
 // Reads past the memtables.
