@@ -230,6 +230,20 @@ TEST_F(CheckpointTest, ThatCannotBeMadeIsAnErrorAndTheNextOneWorks) {
   EXPECT_EQ(batches_in_copy(copy(checkpoint_of(*store_))), 20U);
 }
 
+TEST_F(CheckpointTest, ThatFailsInTheMiddleLeavesNothing) {
+  append(10);
+  const Checkpoint flushed = checkpoint_of(*store_);
+  store_->release_checkpoint();
+  wait_until_gone(flushed.path);
+  for (const auto& entry : fs::directory_iterator(directory_ / "data")) {
+    if (entry.path().filename().string().starts_with("OPTIONS-")) fs::remove(entry.path());
+  }
+  store_->begin_checkpoint();
+  EXPECT_THROW(wait_for_checkpoint(*store_), StoreError);
+  store_->release_checkpoint();
+  EXPECT_EQ(checkpoints_in(directory_ / "data"), std::vector<std::string>());
+}
+
 // Checkpoints are made, copied and opened all the time while batches are appended and synced.
 TEST_F(CheckpointTest, HasAPrefixOfTheChangesUnderLoad) {
   std::mt19937_64 random(seed_or(std::random_device()()));

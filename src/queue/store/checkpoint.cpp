@@ -63,7 +63,10 @@ void RocksState::link_files(const std::string& path) const {
   const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
   constexpr std::uint64_t kNeverFlush = std::numeric_limits<std::uint64_t>::max();
   if (status.ok()) status = checkpoint->CreateCheckpoint(path, kNeverFlush);
-  if (!status.ok()) throw error("cannot be linked into a checkpoint", status);
+  if (status.ok()) return;
+  std::error_code ignored;
+  fs::remove_all(path + ".tmp", ignored);  // RocksDB may leave its MANIFEST (kept_manifest.h)
+  throw error("cannot be linked into a checkpoint", status);
 }
 
 // --- The thread.
