@@ -36,10 +36,6 @@ constexpr std::string_view kOldFormats[] = {"carillon-queue 1", "carillon-queue 
 constexpr std::string_view kIdentityKey = "i";
 constexpr std::string_view kNumberKey = "n";
 
-// A flush that has not ended is looked after. If so many looks find that no flush runs, it is left.
-constexpr std::chrono::seconds kBetweenLooks{5};
-constexpr unsigned kLooksInVain = 3;
-
 Slice slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
@@ -246,8 +242,7 @@ void RocksState::flush(bool wait) {
   troubles_->forget_flush();
   if (const Status status = database().Flush(options, all); !status.ok())
     throw error("cannot be written", status);
-  next_look_ = std::chrono::steady_clock::now() + kBetweenLooks;
-  looks_in_vain_ = 0;
+  flush_watch_.begin();
   flushing_ = number_;
   being_flushed_ = std::exchange(unflushed_, 0);
 }
@@ -269,27 +264,12 @@ bool RocksState::flushing() {
   if (!flushing_) return false;
   if (troubles_->flush_completed()) flushed_ = number_in_files();
   if (flushed_ < *flushing_) {
-    look_after_flush();
+    if (flush_watch_.is_left(database())) troubles_->flush_is_left();
     return true;
   }
   flushing_.reset();
   being_flushed_ = 0;
   return false;
-}
-
-// Once a flush has failed, RocksDB may leave a later one in its queue. The store would wait for
-// ever, and a flush that is asked for beside it may end the process by an assertion. So it is a
-// failure. RocksDB's thread for flushes also deletes files, and serves all databases of the
-// process: a flush that waits for this thread is in the queue of the thread.
-void RocksState::look_after_flush() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now < next_look_) return;
-  next_look_ = now + kBetweenLooks;
-  std::uint64_t running = 0;
-  database().GetIntProperty(rocksdb::DB::Properties::kNumRunningFlushes, &running);
-  const bool waits = database().GetEnv()->GetThreadPoolQueueLen(rocksdb::Env::HIGH) > 0;
-  looks_in_vain_ = running > 0 || waits ? 0 : looks_in_vain_ + 1;
-  if (looks_in_vain_ == kLooksInVain) troubles_->set_broken("RocksDB does not carry out a flush");
 }
 
 // Reads past the memtables.

@@ -27,7 +27,6 @@
 #include <rocksdb/write_batch.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,6 +39,7 @@
 
 #include "carillon/queue/store.h"
 #include "queue/store/data_directory.h"
+#include "queue/store/flush_watch.h"
 #include "queue/store/log.h"
 #include "queue/store/record_keys.h"
 #include "queue/store/rocks_troubles.h"
@@ -141,7 +141,6 @@ class RocksState {
   void make();
   void upgrade();
   void put_format(rocksdb::WriteBatch& batch);
-  void look_after_flush();
   LogNumber number_in_files() const;
   rocksdb::Status write(rocksdb::WriteBatch& batch, const std::function<void()>& then);
   void keep_small_records(std::string_view change);
@@ -159,8 +158,7 @@ class RocksState {
   std::optional<LogNumber> flushing_;  // up to here
   std::size_t unflushed_ = 0;
   std::size_t being_flushed_ = 0;
-  std::chrono::steady_clock::time_point next_look_;
-  unsigned looks_in_vain_ = 0;
+  FlushWatch flush_watch_;
   // The entries of kMeta since the last flush, by key; an empty value erases. Almost every change
   // has the counts of its tube. In a memtable each of them would be an entry of its own, and to
   // insert it costs as much as to insert the job.

@@ -2,13 +2,19 @@
 
 #include "queue/store/rocks_troubles.h"
 
+#include <rocksdb/convenience.h>
+
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <cstring>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/file_io.h"
+#include "queue/store/flush_watch.h"
 
 namespace carillon::queue {
 
@@ -96,10 +102,45 @@ Status RocksTroubles::resume(rocksdb::DB& database) {
     if (std::chrono::steady_clock::now() < resume_at_) return cause_;
     stopped_.store(false);
   }
-  Status status = database.Resume();
+  const Status status = resume_and_watch(database);
   const std::lock_guard lock(mutex_);
   if (!status.ok()) stop(status);
   return status;
+}
+
+// Resume() waits for a flush, and for ever if RocksDB leaves it. Then all work of RocksDB is
+// cancelled, so that Resume() returns.
+Status RocksTroubles::resume_and_watch(rocksdb::DB& database) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_over = false;
+  const auto watch_it = [&] {
+    FlushWatch watch;
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, FlushWatch::kBetweenLooks, [&] { return is_over; })) {
+      if (!watch.is_left(database)) continue;
+      flush_is_left();
+      return rocksdb::CancelAllBackgroundWork(&database, false);
+    }
+  };
+  std::thread watcher;
+  try {
+    watcher = std::thread(watch_it);
+  } catch (const std::system_error& why) {  // no more threads
+    return Status::Busy(why.what());
+  }
+  Status status = database.Resume();
+  {
+    const std::lock_guard lock(mutex);
+    is_over = true;
+  }
+  changed.notify_one();
+  watcher.join();
+  return status;
+}
+
+void RocksTroubles::flush_is_left() {
+  set_broken("RocksDB does not carry out a flush");
 }
 
 void RocksTroubles::stop(const Status& cause) {

@@ -37,6 +37,8 @@ class RocksTroubles final : public rocksdb::EventListener {
   void on_broken(const std::function<void()>& call);
   // Notes that something else than a background error has left the database unusable.
   void set_broken(std::string why);
+  // RocksDB has left a flush in its queue (flush_watch.h): the database is broken.
+  void flush_is_left();
 
   bool stopped() const { return stopped_.load(); }
   // Tries to go on, and flushes all that is in memory. Not OK: why it cannot.
@@ -58,6 +60,7 @@ class RocksTroubles final : public rocksdb::EventListener {
   void OnCompactionCompleted(rocksdb::DB* database,
                              const rocksdb::CompactionJobInfo& info) override;
 
+  rocksdb::Status resume_and_watch(rocksdb::DB& database);
   void stop(const rocksdb::Status& cause);
 
   std::atomic<bool> stopped_ = false;
