@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace carillon::queue {
 
@@ -17,8 +16,8 @@ using rocksdb::IOStatus;
 
 class FileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  explicit FileSystem(std::shared_ptr<rocksdb::FileSystem> below)
-      : FileSystemWrapper(std::move(below)) {}
+  explicit FileSystem(const std::shared_ptr<rocksdb::FileSystem>& below)
+      : FileSystemWrapper(below) {}
   // RocksDB asks for this name. NOLINTNEXTLINE(readability-identifier-naming)
   static const char* kClassName() { return "carillon-manifest"; }
   const char* Name() const override { return kClassName(); }
@@ -44,8 +43,9 @@ class FileSystem final : public rocksdb::FileSystemWrapper {
 
 }  // namespace
 
-std::shared_ptr<rocksdb::FileSystem> keep_manifest(std::shared_ptr<rocksdb::FileSystem> below) {
-  return std::make_shared<FileSystem>(std::move(below));
+std::shared_ptr<rocksdb::FileSystem> keep_manifest(
+    const std::shared_ptr<rocksdb::FileSystem>& below) {
+  return std::make_shared<FileSystem>(below);
 }
 
 }  // namespace carillon::queue

@@ -17,6 +17,7 @@ namespace carillon::queue {
 
 // Returns the file system `below`, but for this. To delete such a MANIFEST succeeds and does
 // nothing. RocksDB deletes it later, when the directory is opened at the latest.
-std::shared_ptr<rocksdb::FileSystem> keep_manifest(std::shared_ptr<rocksdb::FileSystem> below);
+std::shared_ptr<rocksdb::FileSystem> keep_manifest(
+    const std::shared_ptr<rocksdb::FileSystem>& below);
 
 }  // namespace carillon::queue

@@ -81,8 +81,8 @@ class File final : public rocksdb::FSRandomAccessFile {
 
 class FileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  explicit FileSystem(std::shared_ptr<rocksdb::FileSystem> below)
-      : FileSystemWrapper(std::move(below)) {}
+  explicit FileSystem(const std::shared_ptr<rocksdb::FileSystem>& below)
+      : FileSystemWrapper(below) {}
   // RocksDB asks for this name. NOLINTNEXTLINE(readability-identifier-naming)
   static const char* kClassName() { return "carillon"; }
   const char* Name() const override { return kClassName(); }
@@ -101,8 +101,9 @@ class FileSystem final : public rocksdb::FileSystemWrapper {
 
 }  // namespace
 
-std::shared_ptr<rocksdb::FileSystem> no_wait_files(std::shared_ptr<rocksdb::FileSystem> below) {
-  return std::make_shared<FileSystem>(std::move(below));
+std::shared_ptr<rocksdb::FileSystem> no_wait_files(
+    const std::shared_ptr<rocksdb::FileSystem>& below) {
+  return std::make_shared<FileSystem>(below);
 }
 
 NoWait::NoWait() noexcept {

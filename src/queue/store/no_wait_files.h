@@ -24,7 +24,8 @@ namespace carillon::queue {
 
 // Returns the file system `below`, but for this. Where it cannot tell what is in memory (tmpfs),
 // all reads of files are refused under NoWait.
-std::shared_ptr<rocksdb::FileSystem> no_wait_files(std::shared_ptr<rocksdb::FileSystem> below);
+std::shared_ptr<rocksdb::FileSystem> no_wait_files(
+    const std::shared_ptr<rocksdb::FileSystem>& below);
 
 // While one is there, this thread's reads of files end with Status::TimedOut where they would have
 // to wait.

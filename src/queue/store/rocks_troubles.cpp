@@ -102,7 +102,7 @@ Status RocksTroubles::resume(rocksdb::DB& database) {
     if (std::chrono::steady_clock::now() < resume_at_) return cause_;
     stopped_.store(false);
   }
-  const Status status = resume_and_watch(database);
+  Status status = resume_and_watch(database);
   const std::lock_guard lock(mutex_);
   if (!status.ok()) stop(status);
   return status;
