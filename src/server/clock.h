@@ -40,4 +40,19 @@ inline queue::Now read_clocks() {
   return closest;
 }
 
+// Tells a loop of short steps when its time is over. A reading of the clock costs a part of such a
+// step, so it is read once in kSteps: the loop may take so many steps longer.
+class StepClock {
+ public:
+  static constexpr unsigned kSteps = 8;
+
+  // To be asked before each step, or after it.
+  bool is_before(std::uint64_t until_ns) {
+    return ++steps_ % kSteps != 0 || read_mono() < until_ns;
+  }
+
+ private:
+  unsigned steps_ = 0;
+};
+
 }  // namespace carillon::server

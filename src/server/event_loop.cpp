@@ -159,8 +159,9 @@ void EventLoop::take_input() {
                     engine_has_work() || operations_have_work() || pusher_.has_more();
   if (!busy) io_.run_one();
   const std::uint64_t until = read_mono() + kInputBudget;
+  StepClock clock;
   while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
-         read_mono() < until) {
+         clock.is_before(until)) {
   }
 }
 
@@ -290,8 +291,8 @@ void EventLoop::look_for_durable() {
 
 // Long replies go after the short ones: hundreds of clients that do not read theirs delay nobody.
 void EventLoop::flush(std::uint64_t until_ns) {
-  for (std::uint64_t now = 0; !replying_.empty() && now < until_ns; now = read_mono())
-    flush(replying_.take_first());
+  StepClock clock;
+  while (!replying_.empty() && clock.is_before(until_ns)) flush(replying_.take_first());
   for (std::uint64_t now = 0; !long_replies_.empty() && now < until_ns; now = read_mono())
     flush(long_replies_.take_first());
 }
@@ -305,8 +306,8 @@ void EventLoop::flush(const std::shared_ptr<Connection>& connection) {
 }
 
 void EventLoop::read_on(std::uint64_t until_ns) {
-  for (std::uint64_t now = 0; !resting_.empty() && now < until_ns; now = read_mono())
-    resting_.take_first()->read_on();
+  StepClock clock;
+  while (!resting_.empty() && clock.is_before(until_ns)) resting_.take_first()->read_on();
 }
 
 // A report wakes the loop, and the turn's flush sends the replies that have become durable.

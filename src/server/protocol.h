@@ -47,7 +47,7 @@ class Protocol {
   enum class Wants {
     kInput,     // more bytes must come: those that were left over are not a whole command
     kTurn,      // other connections should get their turn
-    kRoom,      // replies must leave: there are more bytes of them than max_unsent()
+    kRoom,      // replies must leave: see Service::are_too_many_unsent()
     kStore,     // Service::store_has_room() must be true: the next step appends
     kDelivery,  // `deliver`, `body_read`, `checkpoint_made` or `tried` must be called
     kNothing,   // the session is closed, and uses no more

@@ -62,10 +62,6 @@ std::size_t Service::free_memory() const {
   return std::min(memory_.free(), bound - std::min(bound, memory_.used()));
 }
 
-std::size_t Service::max_unsent() const {
-  return std::min(options_.max_unsent, std::max(most_for_one(), kOwnReplies));
-}
-
 void Service::renew_reserve() {
   if (is_out_of_memory()) options_.reserve->renew();
   if (!is_out_of_memory()) used_with_reserve_ = memory_.used();

@@ -155,8 +155,10 @@ class Service {
   // Bytes of it that one body or list may take now. An eighth of what is free: so there is always
   // something for the others, however many of them do not read.
   std::size_t most_for_one() const { return free_memory() / 8; }
-  // Bytes of replies that one client may leave unread now.
-  std::size_t max_unsent() const;
+  // Returns true if one client may not leave so many bytes of replies unread now.
+  bool are_too_many_unsent(std::size_t bytes) const {
+    return bytes > options_.max_unsent || (bytes > kOwnReplies && bytes > most_for_one());
+  }
 
   // Returns true if the system gives no more memory.
   bool is_out_of_memory() const {

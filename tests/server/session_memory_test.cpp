@@ -55,13 +55,17 @@ TEST_F(SessionMemory, AJobThatHasNoneStaysReady) {
 }
 
 TEST_F(SessionMemory, TheMoreIsTakenTheFewerRepliesMayBeUnread) {
-  EXPECT_EQ(server.service.max_unsent(), 390'000u / 8);
+  const auto expect_most = [](const Service& service, std::size_t most) {
+    EXPECT_FALSE(service.are_too_many_unsent(most));
+    EXPECT_TRUE(service.are_too_many_unsent(most + 1));
+  };
+  expect_most(server.service, 390'000u / 8);
   one.say("put 0 0 60 40000\r\nthe first bytes");
-  EXPECT_EQ(server.service.max_unsent(), 350'000u / 8);
+  expect_most(server.service, 350'000u / 8);
   one.hang_up();
-  EXPECT_EQ(server.service.max_unsent(), 390'000u / 8);
+  expect_most(server.service, 390'000u / 8);
   TestServer small({.memory = 40'000});
-  EXPECT_EQ(small.service.max_unsent(), 8u << 10) << "each client has so much";
+  expect_most(small.service, 8u << 10);  // each client has so much
 }
 
 // Each takes an eighth of what is free at most, so there is something for one that comes later.

@@ -76,6 +76,7 @@ void LocalLog::open_segments() {
     last_file_ = std::max(last_file_, *number);
     LogSegment segment = LogSegment::open(path.string(), identity_, options_.writes);
     if (segment.serial() != 0) {
+      used_bytes_ += segment.bytes();
       used_.push_back(std::move(segment));
     } else {
       ::unlink(path.c_str());  // it was never used
@@ -194,8 +195,8 @@ void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
   }
   const std::size_t wanted = std::max(options_.segment_bytes / kBlock, 1 + blocks);
   const std::size_t open = used_.empty() ? 0 : used_.back().bytes();  // cannot be trimmed
-  if (used_bytes() - open >= options_.most_bytes) {
-    throw StoreError("the log in " + directory_ + " is full: " + std::to_string(used_bytes()) +
+  if (used_bytes_ - open >= options_.most_bytes) {
+    throw StoreError("the log in " + directory_ + " is full: " + std::to_string(used_bytes_) +
                      " bytes of it are still needed, and it may have " +
                      std::to_string(options_.most_bytes));
   }
@@ -221,13 +222,7 @@ LogNumber LocalLog::last() const {
 
 std::size_t LocalLog::bytes() const {
   const Lock lock(mutex_);
-  return used_bytes() + open_.bytes();
-}
-
-std::size_t LocalLog::used_bytes() const {
-  std::size_t sum = 0;
-  for (const LogSegment& segment : used_) sum += segment.bytes();
-  return sum;
+  return used_bytes_ + open_.bytes();
 }
 
 // The last segment that holds a record is never trimmed: it says which change was durable.
@@ -238,6 +233,7 @@ void LocalLog::trim(LogNumber number) {
     while (used_.size() > 1 && std::next(used_.begin())->first() <= std::min(number + 1, handed_)) {
       LogSegment& first = used_.front();
       first.close();
+      used_bytes_ -= first.bytes();
       Segments& to = first.bytes() > options_.segment_bytes ? large : free_;
       to.splice(to.end(), used_, used_.begin());
     }
@@ -339,6 +335,7 @@ LogSegment* LocalLog::roll(std::size_t blocks, LogNumber first) {
   const auto found = std::find_if(free_.begin(), free_.end(), fits);  // append() has seen to it
   LogSegment* const before = used_.empty() ? nullptr : &used_.back();
   used_.splice(used_.end(), free_, found);  // throws nothing: a window that is closed is written
+  used_bytes_ += used_.back().bytes();
   used_.back().begin(++last_serial_, first);
   next_block_ = 1;
   return before;

@@ -80,7 +80,6 @@ class LocalLog final : public Log {
   void make_room(std::size_t bytes, Lock& lock);
   bool has_room(std::size_t blocks) const;
   void add_free_segment(std::size_t blocks, Lock& lock);
-  std::size_t used_bytes() const;
   std::string path_of(std::uint64_t file) const;
   std::optional<Writing> close_window();
   LogSegment* roll(std::size_t blocks, LogNumber first);
@@ -97,7 +96,8 @@ class LocalLog final : public Log {
 
   mutable std::mutex mutex_;
   // Protected by mutex_:
-  Segments used_;  // in the order of their changes; the last is open
+  Segments used_;               // in the order of their changes; the last is open
+  std::size_t used_bytes_ = 0;  // of all of them
   Segments free_;
   std::uint32_t next_block_ = 0;  // of the open segment; 0: none is open
   std::uint64_t last_serial_ = 0;

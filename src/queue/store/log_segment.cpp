@@ -58,7 +58,7 @@ BlockBytes zeros(std::size_t size) {
 
 // Returns an errno.
 int write_zeros(int fd, std::size_t size) {
-  constexpr std::size_t kStep = 1 << 20;
+  constexpr std::size_t kStep = 64 << 10;  // more would be mapped, and its pages zeroed, anew
   const BlockBytes step = zeros(kStep);
   for (std::size_t at = 0; at < size; at += kStep) {
     const std::string_view bytes(step.get(), std::min(kStep, size - at));

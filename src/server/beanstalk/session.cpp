@@ -50,7 +50,7 @@ Session::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
   const bool waits = state_ == State::kWaiting || state_ == State::kReading;
   if (waits || state_ == State::kCheckpoint) return Wants::kDelivery;
-  if (replies_.bytes() > service_.max_unsent()) return Wants::kRoom;
+  if (service_.are_too_many_unsent(replies_.bytes())) return Wants::kRoom;
   if (no_room_) return Wants::kStore;
   return turn_over_ ? Wants::kTurn : Wants::kInput;
 }

@@ -56,7 +56,7 @@ Protocol::Wants Session::wants() const {
     if (service_.feed().after(told_) == nullptr) return Wants::kDelivery;
     return replies_.bytes() < kMostUnread ? Wants::kTurn : Wants::kRoom;
   }
-  if (replies_.bytes() > service_.max_unsent()) return Wants::kRoom;
+  if (service_.are_too_many_unsent(replies_.bytes())) return Wants::kRoom;
   if (no_room_) return Wants::kStore;
   return turn_over_ || state_ == State::kWorking ? Wants::kTurn : Wants::kInput;
 }
