@@ -247,14 +247,21 @@ struct Prefix {
   std::size_t longest = kMaxLine;  // a line, with its CR LF
 };
 
-// The first match wins.
+// The first match wins. What is said most often comes first: each verb costs those behind it.
 constexpr std::array kPrefixes = {
     Prefix{"put ", Verb::kPut, read_put},
     Prefix{"put-ms ", Verb::kPutMs, read_put},
     Prefix{"put-at ", Verb::kPutAt, read_put},
+    Prefix{"reserve-with-timeout ", Verb::kReserveWithTimeout, read_timeout},
+    Prefix{"reserve-with-timeout-ms ", Verb::kReserveWithTimeoutMs, read_timeout_ms},
+    Prefix{"reserve-job ", Verb::kReserveJob, read_id},
+    Prefix{"reserve-jobs ", Verb::kReserveJobs, read_count, kMaxLongLine},
+    Prefix{"reserve", Verb::kReserve, read_nothing},
+    Prefix{"delete ", Verb::kDelete, read_id},
+    Prefix{"release ", Verb::kRelease, read_release},
+    Prefix{"touch ", Verb::kTouch, read_id},
     Prefix{"put-job ", Verb::kPutJob, read_size, kMaxLongLine},
     Prefix{"put-jobs ", Verb::kPutJobs, read_size, kMaxLongLine},
-    Prefix{"reserve-jobs ", Verb::kReserveJobs, read_count, kMaxLongLine},
     Prefix{"delete-jobs ", Verb::kDeleteJobs, read_size, kMaxLongLine},
     Prefix{"release-jobs ", Verb::kReleaseJobs, read_size, kMaxLongLine},
     Prefix{"patch-job ", Verb::kPatchJob, read_job, kMaxLongLine},
@@ -287,17 +294,10 @@ constexpr std::array kPrefixes = {
     Prefix{"peek-ready", Verb::kPeekReady, read_nothing},
     Prefix{"peek-delayed", Verb::kPeekDelayed, read_nothing},
     Prefix{"peek-buried", Verb::kPeekBuried, read_nothing},
-    Prefix{"reserve-with-timeout ", Verb::kReserveWithTimeout, read_timeout},
-    Prefix{"reserve-with-timeout-ms ", Verb::kReserveWithTimeoutMs, read_timeout_ms},
-    Prefix{"reserve-job ", Verb::kReserveJob, read_id},
-    Prefix{"reserve", Verb::kReserve, read_nothing},
-    Prefix{"delete ", Verb::kDelete, read_id},
-    Prefix{"release ", Verb::kRelease, read_release},
     Prefix{"release-ms ", Verb::kReleaseMs, read_release},
     Prefix{"bury ", Verb::kBury, read_bury},
     Prefix{"kick ", Verb::kKick, read_bound},
     Prefix{"kick-job ", Verb::kKickJob, read_id},
-    Prefix{"touch ", Verb::kTouch, read_id},
     Prefix{"stats-job ", Verb::kStatsJob, read_id},
     Prefix{"stats-tube ", Verb::kStatsTube, read_tube},
     Prefix{"stats-group ", Verb::kStatsGroup, read_tube_and_group, kMaxLongLine},
