@@ -1,10 +1,22 @@
-// Plots: lines over the last minutes, and bars. Each is an SVG with its text beside it.
+// Plots, drawn by uPlot: lines over the last minutes, and bars. A plot is made once and gets new
+// data. It has its text beside it, and tells its values where the pointer or the arrow keys point.
 import { h, s } from "./dom.js";
 
-const HEIGHT = 150, LEFT = 50, BOTTOM = 20;
+const { uPlot } = window;
+const HEIGHT = 170;
+const FONT = "11px system-ui, sans-serif";
 const GAP_S = 2.5;  // between two points that no line connects
-// On a telephone a plot has fewer units, so that its text can be read.
-const isNarrow = matchMedia("(max-width: 40rem)");
+const AWAY = { left: -10, top: -10 };  // where uPlot's cursor is hidden
+const LINES = [["accent", []], ["cool", [6, 3]], ["good", [2, 3]]];
+
+export const plots = new Map();  // all of them, by their keys
+
+// A program may have been built where uPlot could not be had.
+const leftOut = () => h("p", { class: "quiet" }, "This program was built without uPlot, which " +
+  "draws the plots.");
+
+const color = (name) => () =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`);
 
 // Returns a bound for an axis that is round: 1, 2 or 5 times a power of ten.
 export function roundUp(most) {
@@ -12,122 +24,160 @@ export function roundUp(most) {
   return [1, 2, 5, 10].map((n) => n * power).find((bound) => bound >= most);
 }
 
-function frame(label, width, top, bottom) {
-  const image = s("svg", { class: "plot", role: "img", viewBox: `0 0 ${width} ${HEIGHT}`,
-    "aria-label": label });
-  for (const [y, text] of [[10, top], [HEIGHT - BOTTOM, bottom]]) {
-    image.append(s("line", { class: "rule", x1: LEFT, x2: width, y1: y, y2: y }),
-      s("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, text));
+// A plot in a box, of which x is 0 now. `splits` and `values` are uPlot's, of the axis of x; `show`
+// turns a value into text; an arrow key moves what is pointed at by `step`. `tell` is called when
+// that, or the data, have changed.
+class Plot {
+  constructor(key, { series, splits, values, show, step, sync, tell }) {
+    this.box = h("div", { class: "plot", role: "img", tabindex: 0, "data-key": key });
+    this.ends = [0, 1];
+    this.tell = tell;
+    const text = { stroke: color("quiet"), font: FONT, ticks: { show: false } };
+    this.chart = new uPlot({
+      width: 400, height: HEIGHT, legend: { show: false }, padding: [10, 12, 0, 0],
+      series: [{}, ...series], hooks: { setCursor: [tell] },
+      scales: { x: { time: false, range: () => this.ends },
+        y: { range: (u, low, high) => [0, roundUp(Math.max(0, high))] } },
+      axes: [{ ...text, grid: { show: false }, size: 28, gap: 9, splits, values },
+        { ...text, grid: { stroke: color("line"), width: 1 }, size: 54, gap: 6,
+          splits: (u, axis, low, high) => [0, high / 2, high],
+          values: (u, [, , high]) => ["0", "", show(high)] }],
+      cursor: { y: false, drag: { x: false, y: false, setScale: false }, sync },
+    }, [[], ...series.map(() => [])], this.box);
+    this.box.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.pointAt(null);
+      const steps = { ArrowLeft: -step, ArrowRight: step }[event.key];
+      if (!steps) return;
+      event.preventDefault();
+      const [first, last] = this.ends;
+      const x = (this.pointed() ?? 0) + steps;
+      this.pointAt(Math.min(Math.floor(last), Math.max(Math.ceil(first), x)));
+    });
+    new ResizeObserver(() => {
+      const { clientWidth: width } = this.box;
+      if (width) this.chart.setSize({ width, height: HEIGHT });
+    }).observe(this.box);
+    plots.set(key, this);
   }
-  return image;
+
+  // Returns the x that is pointed at; null if none is.
+  pointed() {
+    const { left } = this.chart.cursor;
+    return left < 0 ? null : this.chart.posToVal(left, "x");
+  }
+
+  pointAt(x) {
+    const where = x === null ? AWAY : { left: this.chart.valToPos(x, "x"), top: 1 };
+    this.chart.setCursor(where, true, true);
+  }
+
+  draw(label, ends, data) {
+    this.box.setAttribute("aria-label", label);
+    this.ends = ends;
+    this.chart.setData(data);
+    this.tell();
+  }
 }
 
-// What the pointer or the arrow keys point at in all line plots, in seconds ago; null: nothing.
-let pointed = null;
-
-window.addEventListener("hashchange", () => { pointed = null; });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const { chart } of plots.values()) chart.redraw();
+});
+window.addEventListener("hashchange", () => {
+  for (const { chart } of plots.values()) chart.setCursor(AWAY);
+});
 
 function ago(seconds) {
   const minutes = Math.floor(seconds / 60);
   return `${minutes ? `${minutes} min ` : ""}${seconds % 60} s ago`;
 }
 
-function point(seconds) {
-  pointed = seconds;
-  for (const card of document.querySelectorAll(".card")) card.showPointed?.();
+// Puts the points of all lines, which are of the same moments, side by side.
+function align(lines, seconds) {
+  const moments = [], values = lines.map(() => []);
+  const add = (moment, each) => {
+    moments.push(moment);
+    values.forEach((all, n) => all.push(each(lines[n])));
+  };
+  lines[0].points.forEach(([back], n) => {
+    if (back > seconds) return;
+    if (-back - moments.at(-1) > GAP_S) add((moments.at(-1) - back) / 2, () => null);
+    add(-back, (line) => line.points[n][1]);
+  });
+  return [moments, ...values];
 }
 
-// Returns the value that a line had so many seconds ago; null if it had none.
-function valueAt(line, seconds) {
-  const off = (one) => Math.abs(one[0] - seconds);
-  const nearest = line.points.reduce((a, b) => off(b) < off(a) ? b : a, [Infinity, null]);
-  return off(nearest) > GAP_S ? null : nearest[1];
-}
-
-// `key`: a name by which the image keeps the focus when it is drawn anew.
-function letPoint(image, key, width, seconds) {
-  const within = (ago) => Math.min(seconds, Math.max(0, ago));
-  image.setAttribute("tabindex", 0);
-  image.setAttribute("data-key", key);
-  image.addEventListener("pointermove", (event) => {
-    const box = image.getBoundingClientRect();
-    const x = ((event.clientX - box.left) / box.width) * width;
-    point(Math.round(within(((width - x) / (width - LEFT)) * seconds)));
+function linesOf(title, names, seconds) {
+  const moment = h("span", { class: "quiet" });
+  const values = names.map(() => h("span", {}));
+  const minutes = Array.from({ length: seconds / 60 + 1 }, (_, n) => n * 60 - seconds);
+  const plot = new Plot(title, {
+    series: names.map((_, n) => ({ stroke: color(LINES[n][0]), dash: LINES[n][1], width: 2,
+      points: { show: false } })),
+    splits: () => minutes, step: 5, sync: { key: "lines" },
+    values: (u, all) => all.map((x) => x ? `${x / -60} min` : "now"),
+    show: (value) => plot.show(value),
+    tell: () => {
+      const { data, cursor } = plot.chart;
+      const at = plot.pointed();
+      const isNear = at !== null && Math.abs(data[0][cursor.idx] - at) <= GAP_S;
+      moment.textContent = at === null ? "" : ago(Math.round(-at));
+      names.forEach((name, n) => {
+        const value = at === null ? data[n + 1].at(-1) : isNear ? data[n + 1][cursor.idx] : null;
+        values[n].textContent = `${name} ${plot.text(value)}`;
+      });
+    },
   });
-  image.addEventListener("pointerleave", () => point(null));
-  image.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: 5, ArrowRight: -5 }[event.key];
-    if (event.key === "Escape") point(null);
-    if (!step) return;
-    event.preventDefault();
-    point(within((pointed ?? 0) + step));
-  });
+  plot.text = (value) => value === null || value === undefined ? "none" : plot.show(value);
+  plot.card = h("section", { class: "card" }, h("h2", {}, title, " ", moment), plot.box,
+    h("ul", { class: "legend" }, names.map((_, n) => h("li", {},
+      s("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" },
+        s("line", { class: `stroke-${n + 1}`, "stroke-width": 3, x1: 0, x2: 26, y1: 4, y2: 4 })),
+      values[n]))));
+  return plot;
 }
 
 // `lines`: [{ name, points: [[seconds ago, value], ...] }], the newest point last; a null and some
 // seconds without a point are gaps. `show` turns a value into text. The pointer, or the arrow keys,
-// ask for the values of another moment.
+// ask all these plots for the values of another moment.
 export function linePlot(title, lines, show, seconds = 300) {
-  const known = lines.flatMap((line) => line.points.map(([, value]) => value));
-  const most = roundUp(Math.max(0, ...known));
-  const width = isNarrow.matches ? 300 : 400;
-  const x = (ago) => width - (ago / seconds) * (width - LEFT);
-  const y = (value) => HEIGHT - BOTTOM - (value / most) * (HEIGHT - BOTTOM - 10);
-  const text = (value) => value === null ? "none" : show(value);
-  const last = (line) => text(line.points.at(-1)?.[1] ?? null);
-  const image = frame(`${title}, the last 5 minutes; now ${lines.map((line) =>
-    `${line.name} ${last(line)}`).join(", ")}`, width, show(most), "0");
-  lines.forEach((line, n) => {
-    let path = "", before = Infinity;
-    for (const [ago, value] of line.points.filter((one) => one[0] <= seconds)) {
-      if (value !== null)
-        path += `${before - ago > GAP_S ? "M" : "L"}${x(ago).toFixed(1)} ${y(value).toFixed(1)}`;
-      before = value === null ? Infinity : ago;
-    }
-    image.append(s("path", { class: `line stroke-${n + 1}`, d: path }));
-  });
-  for (const [back, when, anchor] of [[seconds, "5 min ago", "start"], [0, "now", "end"]])
-    image.append(s("text", { x: x(back), y: HEIGHT - 4, "text-anchor": anchor }, when));
-  const cursor = s("line", { class: "cursor", y1: 10, y2: HEIGHT - BOTTOM });
-  const moment = h("span", { class: "quiet" });
-  const values = lines.map(() => h("span", {}));
-  image.append(cursor);
-  const card = h("section", { class: "card" }, h("h2", {}, title, " ", moment), image,
-    h("ul", { class: "legend" }, lines.map((line, n) => h("li", {},
-      s("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" },
-        s("line", { class: `stroke-${n + 1}`, "stroke-width": 3, x1: 0, x2: 26, y1: 4, y2: 4 })),
-      values[n]))));
-  card.showPointed = () => {
-    cursor.toggleAttribute("hidden", pointed === null);
-    moment.textContent = pointed === null ? "" : ago(pointed);
-    for (const name of ["x1", "x2"]) cursor.setAttribute(name, x(pointed ?? 0));
-    lines.forEach((line, n) => {
-      values[n].textContent =
-        `${line.name} ${pointed === null ? last(line) : text(valueAt(line, pointed))}`;
-    });
-  };
-  card.showPointed();
-  letPoint(image, title, width, seconds);
-  return card;
+  if (!uPlot) return h("section", { class: "card" }, h("h2", {}, title), leftOut());
+  const plot = plots.get(title) || linesOf(title, lines.map(({ name }) => name), seconds);
+  plot.show = show;
+  const now = lines.map(({ name, points }) => `${name} ${plot.text(points.at(-1)?.[1])}`);
+  plot.draw(`${title}, the last ${seconds / 60} minutes; now ${now.join(", ")}`, [-seconds, 0],
+    align(lines, seconds));
+  return plot.card;
 }
 
-// `bars`: [{ name, value, storm }].
-export function barPlot(label, bars, show) {
-  const most = roundUp(Math.max(0, ...bars.map((bar) => bar.value)));
-  const width = isNarrow.matches ? 300 : 340;
-  const image = frame(label, width, show(most), "0");
-  image.classList.add("bars");
-  const step = (width - LEFT) / bars.length;
-  bars.forEach((bar, n) => {
-    const height = Math.max(1.5, (bar.value / most) * (HEIGHT - BOTTOM - 10));
-    const x = LEFT + n * step;
-    if (bar.value) {
-      image.append(s("rect", { class: bar.storm ? "storm" : null, x: x + 1, rx: 1.5,
-        y: HEIGHT - BOTTOM - height, width: step - 2, height },
-        s("title", {}, `${bar.name}: ${show(bar.value)}`)));
-    }
-    if (n % Math.ceil(bars.length / 4) === 0)
-      image.append(s("text", { x, y: HEIGHT - 4 }, bar.name));
+function barsOf(key) {
+  const value = h("p", { class: "quiet" });
+  const paths = uPlot.paths.bars({ size: [0.8, 40] });
+  const plot = new Plot(key, {
+    series: ["accent", "bad"].map((name) => ({ fill: color(name), width: 0, paths,
+      points: { show: false } })),
+    splits: () => {
+      const step = Math.ceil(plot.bars.length / 4);
+      return plot.bars.map((_, n) => n).filter((n) => n % step === 0);
+    },
+    step: 1, show: (one) => plot.show(one),
+    values: (u, all) => all.map((n) => plot.bars[n].name),
+    tell: () => {
+      const at = plot.pointed();
+      const bar = at === null ? null : plot.bars[Math.round(at)];
+      value.textContent = bar ? `${bar.name}: ${plot.show(bar.value)}` : "";
+    },
   });
-  return image;
+  plot.all = h("div", {}, plot.box, value);
+  return plot;
+}
+
+// `bars`: [{ name, value, storm }]. `key` tells plots of bars apart.
+export function barPlot(key, label, bars, show) {
+  if (!uPlot) return leftOut();
+  const plot = plots.get(key) || barsOf(key);
+  Object.assign(plot, { bars, show });
+  const those = (storm) => bars.map((bar) => bar.value && !bar.storm === !storm ? bar.value : null);
+  plot.draw(label, [-0.5, bars.length - 0.5],
+    [bars.map((_, n) => n), those(false), those(true)]);
+  return plot.all;
 }

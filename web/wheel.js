@@ -120,7 +120,7 @@ function comingCard(wheel, unit, to) {
         location.hash = to(event.target.value);
       } }, Object.keys(SPANS).map((name) =>
         h("option", { value: name, selected: name === unit }, name))))),
-    barPlot(`Jobs due in the next ${unit}: ${jobs(sum)}` +
+    barPlot("due next", `Jobs due in the next ${unit}: ${jobs(sum)}` +
       (bars.some((bar) => bar.storm) ? ", with a storm" : ""), bars, count));
 }
 
