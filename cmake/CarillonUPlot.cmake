@@ -9,7 +9,11 @@ set(CARILLON_UPLOT "" CACHE PATH
 
 set(uplot "${CARILLON_UPLOT}")
 if(uplot STREQUAL "")
-  set(uplot "${PROJECT_BINARY_DIR}/uplot")
+  set(list "${CMAKE_CURRENT_LIST_DIR}/uplot.txt")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${list}")
+  file(SHA256 "${list}" hash)
+  string(SUBSTRING "${hash}" 0 8 hash)
+  set(uplot "${PROJECT_BINARY_DIR}/uplot-${hash}")
   if(NOT EXISTS "${uplot}/uPlot.min.css")
     find_package(Python3 COMPONENTS Interpreter)
     message(STATUS "Fetching uPlot from the Python Package Index")
@@ -17,7 +21,7 @@ if(uplot STREQUAL "")
     execute_process(
       COMMAND "${Python3_EXECUTABLE}" -m pip download --quiet --disable-pip-version-check
         --retries 2 --timeout 15 --no-deps --only-binary :all: --require-hashes
-        --dest "${uplot}/fetched" -r "${CMAKE_CURRENT_LIST_DIR}/uplot.txt"
+        --dest "${uplot}/fetched" -r "${list}"
       RESULT_VARIABLE status ERROR_VARIABLE why)
     if(status EQUAL 0)
       file(GLOB wheel "${uplot}/fetched/*.whl")
@@ -28,7 +32,8 @@ if(uplot STREQUAL "")
     else()
       message(WARNING "pip cannot fetch uPlot: the console will have no plots. Without a network, "
         "take uPlot.iife.js and uPlot.min.css from a release of uPlot 1.6, and name their "
-        "directory with -DCARILLON_UPLOT=DIR. pip said:\n${why}")
+        "directory with -DCARILLON_UPLOT=DIR; or run cmake again later. "
+        "pip (${status}) said:\n${why}")
     endif()
     file(REMOVE_RECURSE "${uplot}/fetched")
   endif()

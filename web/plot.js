@@ -26,10 +26,10 @@ export function roundUp(most) {
 
 // A plot in a box, of which x is 0 now. `splits` and `values` are uPlot's, of the axis of x; `show`
 // turns a value into text; an arrow key moves what is pointed at by `step`. `tell` is called when
-// that, or the data, have changed.
+// that, or the data, have changed. It shows what is pointed at, and returns it in words.
 class Plot {
   constructor(key, { series, splits, values, show, step, sync, tell }) {
-    this.box = h("div", { class: "plot", role: "img", tabindex: 0, "data-key": key });
+    this.box = h("div", { class: "plot", role: "slider", tabindex: 0, "data-key": key });
     this.ends = [0, 1];
     this.tell = tell;
     const text = { stroke: color("quiet"), font: FONT, ticks: { show: false } };
@@ -49,15 +49,25 @@ class Plot {
       const steps = { ArrowLeft: -step, ArrowRight: step }[event.key];
       if (!steps) return;
       event.preventDefault();
-      const [first, last] = this.ends;
-      const x = (this.pointed() ?? 0) + steps;
+      const [first, last] = this.ends, at = this.pointed();
+      const x = at === null ? 0 : at + steps;
       this.pointAt(Math.min(Math.floor(last), Math.max(Math.ceil(first), x)));
+      this.say();
     });
     new ResizeObserver(() => {
       const { clientWidth: width } = this.box;
-      if (width) this.chart.setSize({ width, height: HEIGHT });
+      if (!width) return;
+      const at = this.pointed();
+      this.chart.setSize({ width, height: HEIGHT });
+      if (at !== null) this.pointAt(at);
     }).observe(this.box);
     plots.set(key, this);
+  }
+
+  // Tells a screen reader what a key points at, but not each second what has changed.
+  say() {
+    this.box.setAttribute("aria-valuenow", this.pointed() ?? 0);
+    this.box.setAttribute("aria-valuetext", this.tell());
   }
 
   // Returns the x that is pointed at; null if none is.
@@ -72,10 +82,12 @@ class Plot {
   }
 
   draw(label, ends, data) {
-    this.box.setAttribute("aria-label", label);
+    for (const [name, value] of [["label", label], ["valuemin", ends[0]], ["valuemax", ends[1]]])
+      this.box.setAttribute(`aria-${name}`, value);
     this.ends = ends;
     this.chart.setData(data);
     this.tell();
+    if (!this.box.hasAttribute("aria-valuenow")) this.say();
   }
 }
 
@@ -125,6 +137,7 @@ function linesOf(title, names, seconds) {
         const value = at === null ? data[n + 1].at(-1) : isNear ? data[n + 1][cursor.idx] : null;
         values[n].textContent = `${name} ${plot.text(value)}`;
       });
+      return [moment.textContent || "now", ...values.map((one) => one.textContent)].join(", ");
     },
   });
   plot.text = (value) => value === null || value === undefined ? "none" : plot.show(value);
@@ -165,6 +178,7 @@ function barsOf(key) {
       const at = plot.pointed();
       const bar = at === null ? null : plot.bars[Math.round(at)];
       value.textContent = bar ? `${bar.name}: ${plot.show(bar.value)}` : "";
+      return value.textContent || "no bar";
     },
   });
   plot.all = h("div", {}, plot.box, value);
@@ -176,8 +190,11 @@ export function barPlot(key, label, bars, show) {
   if (!uPlot) return leftOut();
   const plot = plots.get(key) || barsOf(key);
   Object.assign(plot, { bars, show });
-  const those = (storm) => bars.map((bar) => bar.value && !bar.storm === !storm ? bar.value : null);
+  const least = roundUp(Math.max(0, ...bars.map((bar) => bar.value))) / 80;  // that can be seen
+  const those = (storm) => bars.map((bar) =>
+    bar.value && !bar.storm === !storm ? Math.max(bar.value, least) : null);
   plot.draw(label, [-0.5, bars.length - 0.5],
     [bars.map((_, n) => n), those(false), those(true)]);
+  plot.chart.redraw(false, true);  // the names, which uPlot keeps for the same ends
   return plot.all;
 }

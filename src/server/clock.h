@@ -41,7 +41,7 @@ inline queue::Now read_clocks() {
 }
 
 // Tells a loop of short steps when its time is over. A reading of the clock costs a part of such a
-// step, so it is read once in kSteps: the loop may take so many steps longer.
+// step, so it is read once in kSteps: the loop may go on for up to kSteps steps longer.
 class StepClock {
  public:
   static constexpr unsigned kSteps = 8;

@@ -20,7 +20,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The budgets of a turn's parts, in ns. A part may take one step longer. A longer turn has fewer
+// The budgets of a turn's parts, in ns; a part may take some steps longer. A longer turn has fewer
 // syncs and system calls for the same commands; a shorter one lets a new command wait less.
 constexpr std::uint64_t kInputBudget = 500'000;
 constexpr std::uint64_t kLineBudget = 1'000'000;

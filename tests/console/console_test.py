@@ -331,8 +331,16 @@ class ConsoleTest(unittest.TestCase):
         self.until(plots)
         self.page.execute_script("document.querySelector('.plot').focus()")
         # A key goes to the element that has the focus: the page is drawn anew each second.
-        ActionChains(self.page).send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT).perform()
+        ActionChains(self.page).send_keys(*[Keys.ARROW_LEFT] * 3).perform()
         self.assertEqual(self.page.execute_script(moments), ["10 s ago"] * 4)
+        said = "return document.activeElement.getAttribute('aria-valuetext')"
+        self.assertRegex(self.page.execute_script(said), "^10 s ago, put .*, fired .*, deleted ")
+        width = "document.querySelector('.plot canvas').width"
+        before = self.page.execute_script(f"return {width}")
+        console.resize(self.page, 1000, 900)
+        self.until(f"return {width} !== arguments[0]", before)
+        self.assertEqual(self.page.execute_script(moments), ["10 s ago"] * 4)
+        console.resize(self.page, 1280, 900)
         self.until("return document.querySelector('.legend').innerText.startsWith('put ')")
         ActionChains(self.page).send_keys(Keys.ESCAPE).perform()
         self.assertEqual(self.page.execute_script(moments), [""] * 4)
@@ -358,10 +366,27 @@ class ConsoleTest(unittest.TestCase):
         self.show("wheel")
         self.until("return document.querySelector('.plot canvas') !== null")
         self.page.execute_script("document.querySelector('.plot').focus()")
-        for keys, told in (([Keys.ARROW_LEFT], "now: "), ([Keys.ARROW_RIGHT] * 2, "+2 min: ")):
+        for keys, told in (([Keys.ARROW_RIGHT], "now: "), ([Keys.ARROW_RIGHT] * 2, "+2 min: ")):
             ActionChains(self.page).send_keys(*keys).perform()
             below = "return document.querySelector('.plot').nextElementSibling.textContent"
             self.assertRegex(self.page.execute_script(below), f"^{re.escape(told)}[0-9]+$")
+        # As many bars, and as high: uPlot would keep the names.
+        self.api("POST", "/v1/tubes/one/jobs", {"body": "x", "delay": "55s"})
+        self.show("wheel?tube=one&next=minute")
+        self.until_names(["now", "+15 s", "+30 s", "+45 s"])
+        self.show("wheel?tube=one&next=hour")
+        self.until_names(["now", "+15 min", "+30 min", "+45 min"])
+
+    def until_names(self, names):
+        """The names under the bars, as uPlot has drawn them."""
+        end = time.monotonic() + 15
+        script = (
+            "const [done] = arguments; import('/console/plot.js').then(({ plots }) =>"
+            " done(plots.get('due next').chart.axes[0]._values))"
+        )
+        while (got := self.page.execute_async_script(script)) != names:
+            self.assertLess(time.monotonic(), end, got)
+            time.sleep(0.05)
 
     def moments(self):
         """How many seconds ago the points of the first plot were, the oldest first."""
@@ -386,7 +411,9 @@ class ConsoleTest(unittest.TestCase):
         self.is_loaded = False
         self.show("")
         here = "return performance.now() / 1000"
-        self.until_moments(lambda all: all and all[0] > self.page.execute_script(here) + 2)
+        self.until_moments(
+            lambda moments: moments and moments[0] > self.page.execute_script(here) + 2
+        )
         self.page.execute_async_script(
             "const done = arguments[0]; import('/console/live.js').then(({ live }) =>"
             " live.addEventListener('sample', () => done(), { once: true }))"

@@ -279,8 +279,10 @@ class DeafHttp(HttpCase):
             self.assertIn(b"ok", other.getresponse().read())
             waits.append(time.monotonic() - begun)
         rushing.join()
+        waits.sort()
         # The few longest may be waits for the machine.
-        self.assertLess(sorted(waits)[len(waits) * 95 // 100], 2 * FAST, sorted(waits)[-10:])
+        self.assertLess(waits[len(waits) * 95 // 100], 2 * FAST, waits[-10:])
+        self.assertLess(waits[-1], 5, waits[-10:])
 
 
 if __name__ == "__main__":
