@@ -33,6 +33,8 @@ if(CARILLON_SERVER)
   install(TARGETS carillon_queue EXPORT carillon-queue FILE_SET HEADERS)
   install(EXPORT carillon-queue NAMESPACE carillon:: DESTINATION "${package_dir}")
   install(TARGETS carillon)
+  # With the licence of uPlot, which is part of the program.
+  install(FILES packaging/debian/copyright DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 endif()
 
 # The same components for pkg-config: carillon-wheel, carillon-idle, …
