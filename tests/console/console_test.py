@@ -377,6 +377,19 @@ class ConsoleTest(unittest.TestCase):
         self.show("wheel?tube=one&next=hour")
         self.until_names(["now", "+15 min", "+30 min", "+45 min"])
 
+    def test_a_program_without_uplot_says_so(self):
+        def block(urls):
+            self.page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": urls})
+
+        self.page.execute_cdp_cmd("Network.enable", {})
+        self.page.execute_cdp_cmd("Network.clearBrowserCache", {})
+        block(["*uPlot*"])
+        self.addCleanup(block, [])
+        for page in "", "wheel":
+            self.is_loaded = False
+            self.show(page)
+            self.sees("This program was built without uPlot, which draws the plots.")
+
     def until_names(self, names):
         """The names under the bars, as uPlot has drawn them."""
         end = time.monotonic() + 15
