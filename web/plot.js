@@ -45,13 +45,12 @@ class Plot {
       cursor: { y: false, drag: { x: false, y: false, setScale: false }, sync },
     }, [[], ...series.map(() => [])], this.box);
     this.box.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.pointAt(null);
       const steps = { ArrowLeft: -step, ArrowRight: step }[event.key];
-      if (!steps) return;
+      if (!steps && event.key !== "Escape") return;
       event.preventDefault();
       const [first, last] = this.ends, at = this.pointed();
       const x = at === null ? 0 : at + steps;
-      this.pointAt(Math.min(Math.floor(last), Math.max(Math.ceil(first), x)));
+      this.pointAt(steps ? Math.min(Math.floor(last), Math.max(Math.ceil(first), x)) : null);
       this.say();
     });
     new ResizeObserver(() => {
@@ -95,7 +94,10 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const { chart } of plots.values()) chart.redraw();
 });
 window.addEventListener("hashchange", () => {
-  for (const { chart } of plots.values()) chart.setCursor(AWAY);
+  for (const plot of plots.values()) {
+    plot.pointAt(null);
+    plot.say();
+  }
 });
 
 function ago(seconds) {

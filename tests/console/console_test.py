@@ -344,6 +344,7 @@ class ConsoleTest(unittest.TestCase):
         self.until("return document.querySelector('.legend').innerText.startsWith('put ')")
         ActionChains(self.page).send_keys(Keys.ESCAPE).perform()
         self.assertEqual(self.page.execute_script(moments), [""] * 4)
+        self.assertRegex(self.page.execute_script(said), "^now, put ")
         ActionChains(self.page).move_to_element(
             self.page.find_element(By.CSS_SELECTOR, ".head h1")
         ).perform()
