@@ -371,6 +371,14 @@ class ConsoleTest(unittest.TestCase):
             ActionChains(self.page).send_keys(*keys).perform()
             below = "return document.querySelector('.plot').nextElementSibling.textContent"
             self.assertRegex(self.page.execute_script(below), f"^{re.escape(told)}[0-9]+$")
+        drawn, bars = self.page.execute_async_script(
+            "const [done] = arguments; import('/console/plot.js').then(({ plots }) => {"
+            " const { chart, bars } = plots.get('due next');"
+            " done([chart.data[1], bars.map(bar => bar.value)]); })"
+        )
+        seen = max(bars) / 100  # more than a pixel
+        few = [height for height, value in zip(drawn, bars) if 0 < value < seen]
+        self.assertGreater(min(few), seen, "a job beside a storm has a bar")
         # As many bars, and as high: uPlot would keep the names.
         self.api("POST", "/v1/tubes/one/jobs", {"body": "x", "delay": "55s"})
         self.show("wheel?tube=one&next=minute")
