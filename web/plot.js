@@ -19,7 +19,7 @@ const color = (name) => () =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`);
 
 // Returns a bound for an axis that is round: 1, 2 or 5 times a power of ten.
-export function roundUp(most) {
+function roundUp(most) {
   const power = 10 ** Math.floor(Math.log10(most || 1));
   return [1, 2, 5, 10].map((n) => n * power).find((bound) => bound >= most);
 }
