@@ -25,7 +25,7 @@ constexpr Tick kOne = Tick{1} << 24;  // a factor of 1
 // What a history does with time-outs; and how late a connection may then be found.
 enum class Kind {
   kUnscaled,    // many time-outs, changed at random; never late
-  kFalling,     // the same, and a factor that only falls; never late
+  kFalling,     // the same, and a factor that only falls; late by a tick
   kOneTimeout,  // one time-out, and a factor that rises and falls; late by a tick
   kAnything     // all of these; late by a tick and the longest time-out of the history
 };
@@ -180,7 +180,7 @@ class History {
     double factor = random_.one_in(5) ? static_cast<double>(random_.below(2))
                                       : static_cast<double>(random_.below(1000)) / 1000;
     if (kind_ == Kind::kFalling) factor = std::min(tracker_.factor(), factor);
-    may_be_late_ |= factor > tracker_.factor();
+    has_risen_ |= factor > tracker_.factor();
     tracker_.scale_timeouts(factor);
     parts_ = static_cast<Tick>(std::round(factor * static_cast<double>(kOne)));
   }
@@ -192,8 +192,9 @@ class History {
            tracker_.now() - connection.last >= scaled(connection.timeout, parts);
   }
   Tick lateness() const {
-    if (!may_be_late_) return 0;
-    return kind_ == Kind::kOneTimeout ? 1 : 1 + longest_;
+    if (kind_ == Kind::kOneTimeout) return has_risen_ ? 1 : 0;
+    if (has_risen_) return 1 + longest_;
+    return parts_ == kOne ? 0 : 1;
   }
 
   void advance() {
@@ -280,7 +281,7 @@ class History {
   IdleTracker<int> tracker_;
   Tick parts_ = kOne;          // the factor, in units of 2^-24
   Tick stopped_parts_ = kOne;  // the smallest factor since an advance() last reached its tick
-  bool may_be_late_ = false;
+  bool has_risen_ = false;     // the factor
   int next_key_ = 0;
   Connections connections_;
   std::vector<IdleId> gone_;
@@ -298,7 +299,7 @@ void run_histories(Kind kind) {
 TEST(IdleTrackerProperty, FindsIdleConnectionsAndNoOthers) {
   run_histories(Kind::kUnscaled);
 }
-TEST(IdleTrackerProperty, NoConnectionIsFoundLateWhenTheFactorFalls) {
+TEST(IdleTrackerProperty, WhenTheFactorFallsNoConnectionIsLateByMoreThanATick) {
   run_histories(Kind::kFalling);
 }
 TEST(IdleTrackerProperty, WithOneTimeOutAndAChangingFactorNoConnectionIsLateByMoreThanATick) {

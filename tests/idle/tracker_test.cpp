@@ -342,6 +342,21 @@ TEST(IdleTrackerOverload, AFallFindsConnectionsThatAreIdleForTheScaledTimeOutAtO
   EXPECT_EQ(found_at(tracker, 1101), (std::vector{7, 8, 9}));
 }
 
+// A property test found it. At 0.6 both time-outs are 2 ticks, and the block is inspected at 65, as
+// the hand of the longer one stands at 66. At 0.4 they are 1 and 2 ticks: the hand has not moved.
+TEST(IdleTrackerOverload, AFallMayFindAConnectionBesideALongerTimeOutOneTickLate) {
+  IdleTracker<int> tracker(Ticks{2}, 64);
+  tracker.add(1, Ticks{2}, 64);
+  tracker.set_timeout(tracker.add(2), Ticks{3});
+  tracker.scale_timeouts(0.6);
+  EXPECT_EQ(found_at(tracker, 64), kNobody);
+  EXPECT_EQ(found_at(tracker, 65), kNobody);
+  tracker.scale_timeouts(0.4);
+  EXPECT_EQ(found_at(tracker, 65), kNobody);
+  EXPECT_EQ(found_at(tracker, 66), std::vector{1});
+  EXPECT_EQ(found_at(tracker, 67), std::vector{2});
+}
+
 TEST(IdleTrackerOverload, PacketsKeepAConnectionAtAnyFactor) {
   IdleTracker<int> tracker(Ticks{1000});
   const IdleId id = tracker.add(1);

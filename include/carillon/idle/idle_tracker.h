@@ -36,7 +36,8 @@
 // wheels are moved ahead (timeout_class.h).
 //  - The factor takes effect at the next advance(). While it is constant, and when it falls, a
 //    connection is found in [factor * time-out, factor * time-out + 1 tick] after its last packet.
-//    A connection that has already been silent for longer is found at once.
+//    A connection that has already been silent for longer is found at once. After a fall, both may
+//    be a tick later for a connection whose time-out is not the longest of its block's class.
 //  - When the factor rises by `rise`, a connection may be found late by one tick + rise * (longest
 //    time-out of its class - its own time-out), which is less than a tick + rise / 16 of its
 //    time-out. The bound is one tick + rise * the longest time-out of its block's class if its own
@@ -181,8 +182,8 @@ class IdleTracker {
   }
 
   // The tick to which advance() should be called next: no connection becomes idle before it, and it
-  // is never later than the first idle connection if no more packets come. Returns nullopt if
-  // nothing is tracked.
+  // is never later than the tick at which advance() would find one if no more packets come. Returns
+  // nullopt if nothing is tracked.
   std::optional<Tick> next_wakeup() const noexcept {
     return empty() ? std::nullopt : std::optional(core_.next());
   }

@@ -51,7 +51,9 @@ constexpr std::uint32_t timeout_class(Tick timeout) noexcept {
 //
 // So when the factor falls, one hand per class moves, and no connection is touched. If a block's
 // timer has fired but its connections have time left, the block is scheduled for the tick at which
-// the hand will stand when, at this factor, that time has passed.
+// the hand will stand when, at this factor, that time has passed. If the factor falls before then,
+// such a block may fire a tick late: the scaled time-out and the lead are both rounded, and the
+// time-out may shrink by one tick more than the lead grows.
 class TimeoutClass {
  public:
   static constexpr Tick kNever = std::numeric_limits<Tick>::max();

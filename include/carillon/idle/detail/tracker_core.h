@@ -33,7 +33,8 @@ struct TrackerAccess;  // for the tests
 //
 // Invariants
 //  - A block with connections that are not in `found` is on the wheel of its class, at a tick no
-//    later than the one at which the hand must reach any of them.
+//    later than the one at which the hand must reach any of them; after a fall of the factor it may
+//    be one tick later (timeout_class.h).
 //  - A block with connections and room is in the list of its class.
 //  - A block with a bit in `found` is in the queue found_.
 //  - next_ is no later than the tick at which the next timer of a block fires, and no later than
@@ -191,8 +192,8 @@ class TrackerCore {
     return Stamp::age(blocks_.stamp(index).load(std::memory_order_relaxed), now_);
   }
 
-  // The tick at which the hand must reach a connection that is not idle now. `last`: its last
-  // packet; `hand`: where the hand stands.
+  // The tick at which the hand must reach a connection that is not idle now, if the factor stays.
+  // `last`: its last packet; `hand`: where the hand stands.
   Tick deadline(const Class& timeout_class, Tick hand, Tick last, Tick timeout) const noexcept {
     const Tick deadline = last + timeout;
     if (deadline > hand) return deadline;
