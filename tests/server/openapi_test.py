@@ -20,6 +20,8 @@ OTHER_PATCH = {"Content_Type": "application/json-patch+json"}
 @unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
 @unittest.skipIf(jsonschema is None, "Python's jsonschema is missing (Debian: python3-jsonschema)")
 class OpenApiTest(HttpCase):
+    options = ("--push-allow", "127.0.0.1")
+
     def setUp(self):
         super().setUp()
         self.seen = set()

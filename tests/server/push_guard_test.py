@@ -16,17 +16,19 @@ from receiver import always, answer
 class GuardTest(PushCase):
     options = ()
 
+    def assert_refused(self, receiver, host):
+        wanted = {"url": f"http://{host}:{receiver.port}/hook", "tube": "t"}
+        status, problem = self.ask("PUT", "/v1/endpoints/e", wanted)
+        self.assertEqual(status, 400, problem)
+        (error,) = problem["errors"]
+        self.assertEqual(error["pointer"], "/url")
+        self.assertIn(f"{host.strip('[]')} is not public, and not allowed", error["detail"])
+
     def test_an_address_that_is_not_public_is_refused_however_it_is_written(self):
         receiver = self.receive(always(answer(200)))
         for host in (
             "127.0.0.1",
             "127.0.0.2",
-            "localhost",
-            "2130706433",
-            "0x7f000001",
-            "0177.0.0.1",
-            "127.1",
-            "0",
             "0.0.0.0",
             "[::1]",
             "[::]",
@@ -40,6 +42,10 @@ class GuardTest(PushCase):
             "[fe80::1]",
         ):
             with self.subTest(host):
+                self.assert_refused(receiver, host)
+        # These are names to the server. Only the look-up reads the numbers among them as addresses.
+        for host in ("localhost", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0"):
+            with self.subTest(host):
                 self.endpoint(receiver, host=host)
                 error = self.ask("POST", "/v1/endpoints/e:test")[1]["error"]
                 self.assertIn("is not public, and not allowed", error)
@@ -51,12 +57,16 @@ class GuardTest(PushCase):
         self.serve("--push-allow", "127.0.0.1")
         receiver = self.receive(always(answer(200)))
         for host in ("127.0.0.2", "[::ffff:127.0.0.2]", "[::1]"):
-            self.endpoint(receiver, host=host)
-            self.assertIn("not public", self.error_of(self.put()))
+            self.assert_refused(receiver, host)
         self.assertEqual(receiver.connections, 0)
         for host in ("127.0.0.1", "[::ffff:127.0.0.1]"):  # it is the same address
             self.endpoint(receiver, host=host)
             self.gone(self.put())
+        self.assertEqual(receiver.connections, 2)
+        # The endpoint was set while its address was allowed. Now the server does not connect to it.
+        self.assertEqual(self.server.terminate(), 0)
+        self.serve()
+        self.assertIn("not public", self.error_of(self.put()))
         self.assertEqual(receiver.connections, 2)
 
     def test_a_redirect_is_not_followed(self):

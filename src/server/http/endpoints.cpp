@@ -121,13 +121,15 @@ void read_headers(Fields& fields, Endpoint& endpoint) {
   }
 }
 
-Endpoint read_endpoint(const json::object& object) {
+Endpoint read_endpoint(Exchange& x) {
   FieldFaults faults;
+  const json::object object = x.object();
   Fields fields(object, "", faults);
   Endpoint endpoint;
   endpoint.url = fields.text("url").value_or("");
   try {
-    push::parse_target(endpoint.url);
+    const std::string host = push::parse_target(endpoint.url).host;
+    if (const push::Pusher* const pusher = x.service().pusher()) pusher->guard().check(host);
   } catch (const std::invalid_argument& error) {
     fields.fault("url", error.what());
   }
@@ -221,7 +223,7 @@ void answer_trial(Exchange& x, const push::PostResult& result) {
 // Makes it, or puts another in its place. Without secrets it keeps those it has, or gets one.
 void put_endpoint(Exchange& x) {
   const std::string& name = name_of(x);
-  Endpoint endpoint = read_endpoint(x.object());
+  Endpoint endpoint = read_endpoint(x);
   x.require_tube(endpoint.tube);
   x.require_room();
   const auto& all = x.engine().endpoints();

@@ -32,6 +32,10 @@ class AddressGuard {
   // An IPv4 address within an IPv6 one (mapped, NAT64, 6to4) counts as itself.
   bool allows(const boost::asio::ip::address& address) const;
 
+  // Throws std::invalid_argument if the host is an address that is not allowed. A name is not
+  // looked up here: what it stands for may change until the server connects.
+  void check(const std::string& host) const;
+
  private:
   std::vector<Network> allowed_;
 };

@@ -100,6 +100,9 @@ class Pusher {
   bool deliver(const queue::Delivery& delivery);
   void body_read(queue::ClientId client, const Body& body);
 
+  // Which addresses endpoints may have.
+  const AddressGuard& guard() const { return guard_; }
+
   // Posts a request without a job, also to an endpoint that rests, is paused or is disabled. What
   // came of it is told by what on_tried() has set, unless the server stops. Returns false if
   // kMostTrials are under way.
