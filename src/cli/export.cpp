@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/arguments.h"
@@ -83,13 +84,16 @@ int export_jobs(const Request& request) {
   const JobExportOptions options{.server = server::to_string(request.server),
                                  .tubes = request.tubes};
   JobExport jobs(client, file, options, signals, line);
-  const char* const advice = request.out ? "; add --resume to go on" : "";
+  const auto failure = [&](std::string_view why) {
+    return Failure(fmt::format("{} after {}{}", why, counted(jobs.jobs(), "job"),
+                               request.out ? "; add --resume to go on" : ""));
+  };
   try {
     jobs.run();
   } catch (const Interrupted&) {
-    throw Failure(fmt::format("interrupted after {}{}", counted(jobs.jobs(), "job"), advice));
+    throw failure("interrupted");
   } catch (const Unavailable& error) {
-    throw Failure(fmt::format("{}{}", error.what(), advice));
+    throw failure(fmt::format("{},", error.what()));
   }
   line.clear();
   report(request, jobs, std::chrono::duration_cast<milliseconds>(Clock::now() - began));

@@ -195,9 +195,15 @@ void JobExport::export_tube(const std::string& tube, std::optional<std::string> 
     const auto page = client_.list_jobs(tube, " limit=1000 bodies=yes" + from);
     if (!page) return;
     std::string lines;
-    for (const std::string& listed : page->lines) lines += line_of(listed);
+    std::size_t jobs = 0;
+    for (const std::string& listed : page->lines) {
+      const std::string line = line_of(listed);
+      if (!line.empty()) ++jobs;
+      lines += line;
+    }
     after = page->next;
     file_.write(lines + page_file_line(tube, after));
+    jobs_ += jobs;
     line_.show(fmt::format("{} of {}", jobs_, counted(std::max(jobs_, there_were_), "job")));
   } while (after);
 }
@@ -213,9 +219,7 @@ std::string JobExport::line_of(const std::string& listed) try {
     if (!peeked) return {};
     body = std::move(peeked->body);
   }
-  std::string line = job_file_line(listed, body);
-  ++jobs_;
-  return line;
+  return job_file_line(listed, body);
 } catch (const std::invalid_argument& error) {
   throw Failure(fmt::format("the server has listed a job that is not one: {}", error.what()));
 }

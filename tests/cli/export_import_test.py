@@ -251,6 +251,22 @@ class ExportImportTest(CliCase):
             str(part),
         )
 
+    def test_an_export_whose_server_dies_says_how_far_it_came(self):
+        self.fill(random.Random(9), tubes=1, jobs=5_000)
+        process = self.start("export", *self.at(self.first))
+        lines = [process.stdout.readline() for _ in range(10)]
+        # The pipe is full, and the next page is not asked for before it is read.
+        self.first.kill()
+        lines += process.stdout.readlines()
+        jobs = sum(b'"type":"job"' in line for line in lines)
+        self.assertGreater(jobs, 0)
+        self.assertLess(jobs, 5_000)
+        self.assertRegex(
+            process.stderr.read().decode(),
+            rf"^carillon export: lost the connection to .*, after {jobs} jobs\n$",
+        )
+        self.assertEqual(process.wait(), 1)
+
     def test_an_unfinished_export_is_imported_as_far_as_it_goes_and_later_the_rest(self):
         chance = random.Random(8)
         self.fill(chance, jobs=900)
