@@ -99,19 +99,16 @@ def subject_durable(data: str) -> "Server":
     )
 
 
-_claims: list = []  # of ports; each is a socket, and ends with this process
-
-
 def _claim(port: int) -> bool:
-    """Returns true if no other test has claimed the port. Two that start servers on one port at the
-    same moment would both talk to the first server."""
+    """Returns true if no other test has claimed the port. A claim ends with this process. Two that
+    start servers on one port at the same moment would both talk to the first server."""
     claim = socket.socket(socket.AF_UNIX)
     try:
         claim.bind(f"\0carillon-test-port-{port}")
     except OSError:
         claim.close()
         return False
-    _claims.append(claim)
+    claim.detach()
     return True
 
 
