@@ -152,12 +152,13 @@ class Service {
   // Bytes of it that may be taken now. If the system gives no more memory, that is a quarter of the
   // reserve at most, so that workers get bodies and the rest of the process has the others.
   std::size_t free_memory() const;
-  // Bytes of it that one body or list may take now. An eighth of what is free: so there is always
-  // something for the others, however many of them do not read.
+  // Bytes of it that one body or list may take now. An eighth of what is free: so each leaves most
+  // of it to the others.
   std::size_t most_for_one() const { return free_memory() / 8; }
-  // Returns true if one client may not leave so many bytes of replies unread now.
+  // Returns true if one client may not leave so many bytes of replies unread now. A string that
+  // grows takes up to twice its bytes.
   bool are_too_many_unsent(std::size_t bytes) const {
-    return bytes > options_.max_unsent || (bytes > kOwnReplies && bytes > most_for_one());
+    return bytes > options_.max_unsent || (bytes > kOwnReplies && 2 * bytes > most_for_one());
   }
 
   // Returns true if the system gives no more memory.

@@ -125,7 +125,7 @@ TEST_F(ConnectionTest, WhenItsRepliesHaveLeftItGoesOn) {
   Pair pair(io, server.service, owner);
   pair.connection->read_on();
   std::string commands;
-  for (int i = 0; i < 20; ++i) commands += "stats\r\n";
+  for (int i = 0; i < 10; ++i) commands += "stats\r\n";
   pair.send(commands);
   poll();
   serve(pair);

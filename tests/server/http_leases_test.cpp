@@ -308,6 +308,14 @@ TEST_F(HttpLeases, AreRefusedWhenThereIsNoMemory) {
   EXPECT_EQ(state(1), "ready");
 }
 
+// It has 8 KiB of its own, whatever the others take.
+TEST_F(HttpLeases, TakeWhatAConnectionHasOfItsOwn) {
+  for (int n = 0; n < 10; ++n) put(R"({"body":")" + std::string(500, 'x') + R"("})");
+  MemoryPool::Share others(server.service.memory());
+  others.set(server.service.memory().bytes() - 10'000);
+  EXPECT_EQ(jobs(reserve(R"({"max":10})")).size(), 10u);
+}
+
 TEST_F(HttpLeases, LeaveHalfOfTheMemoryToOthers) {
   ServiceOptions options;
   options.memory = 64 << 10;

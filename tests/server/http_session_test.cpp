@@ -215,6 +215,14 @@ TEST_F(HttpSession, RefusesManyNamesInAQuery) {
   EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs" + query).status, 400);
 }
 
+TEST_F(HttpSession, RefusesAFileForWhichThereIsNoMemory) {
+  EXPECT_EQ(ask("GET", "/openapi.json").status, 200);
+  MemoryPool::Share others(server.service.memory());
+  others.set(server.service.memory().bytes());
+  EXPECT_EQ(ask("GET", "/openapi.json").status, 503);
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+}
+
 TEST_F(HttpSession, RefusesManyHeaders) {
   std::string headers;
   for (int n = 0; n < 100; ++n) headers += "a" + std::to_string(n) + ": b\r\n";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "server/http/problem.h"
 #include "server/http/routes.h"
@@ -33,7 +34,9 @@ void answer_file(Exchange& x, std::string_view name) {
   if (known == "*" || known.find(tag) != std::string_view::npos) {
     reply.status = 304;
   } else {
-    reply.body = packed ? file->gzip : file->text;
+    const std::string_view body = packed ? file->gzip : file->text;
+    x.hold(body.size());
+    reply.body = body;
     if (packed) reply.headers.emplace_back("Content-Encoding", "gzip");
   }
   x.answer(std::move(reply));

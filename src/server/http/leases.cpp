@@ -147,7 +147,8 @@ void take_delivered(Exchange& x, const Reserved& reserved, const queue::Delivery
 }
 
 void take_next(Exchange& x, const Reserved& reserved) {
-  const std::size_t most = std::min(beanstalk::kMaxBatchBytes, x.service().most_for_one());
+  const std::size_t most =
+      std::min(beanstalk::kMaxBatchBytes, std::max(kOwnReplies, x.service().most_for_one()));
   std::optional<queue::JobView> next;
   try {
     next = x.engine().reserve_next(reserved->worker, x.now(), most - std::min(most, x.held()));
