@@ -129,7 +129,8 @@ Endpoint read_endpoint(Exchange& x) {
   endpoint.url = fields.text("url").value_or("");
   try {
     const std::string host = push::parse_target(endpoint.url).host;
-    if (const push::Pusher* const pusher = x.service().pusher()) pusher->guard().check(host);
+    if (const push::Pusher* const pusher = x.service().pusher())
+      pusher->guard().require_allowed(host);
   } catch (const std::invalid_argument& error) {
     fields.fault("url", error.what());
   }

@@ -95,12 +95,11 @@ bool AddressGuard::allows(const ip::address& address) const {
   return !is_in(not_public());
 }
 
-void AddressGuard::check(const std::string& host) const {
+void AddressGuard::require_allowed(const std::string& host) const {
   boost::system::error_code error;
   const ip::address address = ip::make_address(host, error);
   if (error || allows(address)) return;
-  throw std::invalid_argument(
-      fmt::format("the address {} is not public, and not allowed (see --push-allow)", host));
+  throw std::invalid_argument(fmt::format("the address {} {}", host, kNotAllowed));
 }
 
 }  // namespace carillon::server::push

@@ -25,6 +25,9 @@ struct Network {
 // Reads 10.0.0.0/8, fd00::/8, or one address. Throws std::invalid_argument.
 Network parse_network(const std::string& text);
 
+// Ends the error message for an address that is not allowed.
+inline constexpr std::string_view kNotAllowed = "is not public, and not allowed (see --push-allow)";
+
 class AddressGuard {
  public:
   explicit AddressGuard(std::vector<Network> allowed = {}) : allowed_(std::move(allowed)) {}
@@ -34,7 +37,7 @@ class AddressGuard {
 
   // Throws std::invalid_argument if the host is an address that is not allowed. A name is not
   // looked up here: what it stands for may change until the server connects.
-  void check(const std::string& host) const;
+  void require_allowed(const std::string& host) const;
 
  private:
   std::vector<Network> allowed_;

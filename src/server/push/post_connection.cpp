@@ -127,8 +127,8 @@ asio::awaitable<void> PostConnection::connect() {
   for (const tcp::endpoint& to : found) {
     if (!done_) throw std::runtime_error(why);
     if (!guard_.allows(to.address())) {
-      why = fmt::format("the address {} of {} is not public, and not allowed (see --push-allow)",
-                        to.address().to_string(), target_.host);
+      why = fmt::format("the address {} of {} {}", to.address().to_string(), target_.host,
+                        kNotAllowed);
       continue;
     }
     const auto stream = std::make_shared<Stream>(io_, tls_);
