@@ -289,7 +289,7 @@ void EventLoop::look_for_durable() {
   }
 }
 
-// Long replies, which are no short steps, go last: many clients that do not read delay nobody.
+// Long replies go last, so clients that do not read delay nobody. Each takes long: no StepClock.
 void EventLoop::flush(std::uint64_t until_ns) {
   StepClock clock;
   while (!replying_.empty() && clock.is_before(until_ns)) flush(replying_.take_first());
