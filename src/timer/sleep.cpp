@@ -55,6 +55,12 @@ Sleeper::~Sleeper() {
   timer_.cancel();
 }
 
+bool Sleeper::await_ready() noexcept {
+  if (!stop_.stop_requested()) return false;
+  state_ = State::kAskedToStop;
+  return true;
+}
+
 // From the moment at which the timer is submitted, another thread may resume the coroutine, and
 // then `this` may be gone. So everything is made ready before that, the handle too: its generation
 // is known already. The service may be gone as well, destroyed by a thread that waited for the
@@ -64,7 +70,7 @@ Sleeper::~Sleeper() {
 // before it is submitted. Of this thread and that one, the second to set its bit in `stopping_`
 // moves the timer. The thread that resumes the coroutine waits until this one has set its bit, a
 // few instructions; it does so with patience, because this one may have been preempted.
-bool Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
+void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   NewTimer task(std::in_place, Resume(*this));
   const TimerHandle timer = handle(task);
   const bool stoppable = stop_.stop_possible();
@@ -78,22 +84,19 @@ bool Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   state_ = State::kAsleep;
   try {
     service.start_at(task, time_.clock, deadline_, {});
-  } catch (const TimersStopped&) {
-    give_up();
-    return false;
-  } catch (...) {
-    give_up();
+  } catch (...) {  // the timer was refused
+    state_ = State::kAwake;
+    task_->forget_sleeper();
     throw;
   }
   if (stoppable && (stopping_.fetch_or(kSubmitted, std::memory_order_acq_rel) & kAsked) != 0)
     wake(timer);
-  return true;
 }
 
-// The timer was refused.
-void Sleeper::give_up() noexcept {
-  state_ = State::kAwake;
-  task_->forget_sleeper();
+bool Sleeper::time_came() const {
+  if (state_ == State::kTimeHasCome) return true;
+  if (state_ == State::kAskedToStop) return false;
+  throw TimersStopped();
 }
 
 // Moves the timer to now, which fails if the timer is due already: so the timer's own word decides
@@ -122,9 +125,11 @@ void Sleeper::time_has_come() {
   // If the timer is not running, stop() has returned the task, and its new owner has called it.
   // The core may be gone then.
   const bool asked = wait_until_submitted();
-  const bool running = timer_.state() == TimerState::kRunning;
-  const bool early = running && asked && now() < deadline_;
-  state_ = running && !early ? State::kTimeHasCome : State::kAwake;
+  if (timer_.state() != TimerState::kRunning) {
+    state_ = State::kAwake;
+  } else {
+    state_ = asked && now() < deadline_ ? State::kAskedToStop : State::kTimeHasCome;
+  }
   coroutine_.resume();
 }
 

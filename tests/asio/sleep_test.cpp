@@ -270,13 +270,26 @@ TEST_F(AsioSleep, WithTimeoutPassesACancellationOn) {
   EXPECT_EQ(log_, (std::vector<std::string>{"cancelled"}));
 }
 
-TEST_F(AsioSleep, WithTimeoutEndsWhenTheServiceStops) {
+// So a loop that tries again ends, too.
+TEST_F(AsioSleep, WithTimeoutThrowsWhenTheServiceStopsAndWhenItIsFull) {
+  TimerService full({.max_pending = 0});
   run([&]() -> net::awaitable<void> {
     net::steady_timer never(io_, 1h);
+    try {
+      co_await with_timeout(full, never.async_wait(net::use_awaitable), 2h);
+    } catch (const asio_detail::SystemError& error) {
+      EXPECT_EQ(error.code(), net::error::no_buffer_space);
+      log_.emplace_back("full");
+    }
     net::post(io_, [&] { timers_.stop(); });
-    const bool in_time = co_await with_timeout(timers_, never.async_wait(net::use_awaitable), 2h);
-    EXPECT_FALSE(in_time);
+    try {
+      for (;;) co_await with_timeout(timers_, never.async_wait(net::use_awaitable), 2h);
+    } catch (const asio_detail::SystemError& error) {
+      EXPECT_EQ(error.code(), net::error::operation_aborted);
+      log_.emplace_back("stopped");
+    }
   });
+  EXPECT_EQ(log_, (std::vector<std::string>{"full", "stopped"}));
 }
 
 // Many coroutines on a pool of threads: each ends in exactly one way.

@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 
 Coroutine<int> answer(TimerService& timers) {
-  static_cast<void>(co_await timers.sleep_for(1ms));
+  co_await timers.sleep_for(1ms);
   co_return 42;
 }
 
@@ -57,7 +57,7 @@ TEST(Coroutine, MovesValuesAndReturnsReferencesAndNothing) {
 TEST(Coroutine, ThrowsToWhoeverAwaitsIt) {
   TimerService timers;
   const auto fails = [&]() -> Coroutine<int> {
-    static_cast<void>(co_await timers.sleep_for(1ms));
+    co_await timers.sleep_for(1ms);
     throw std::runtime_error("no answer");
   };
   EXPECT_THROW(fails().wait(), std::runtime_error);
@@ -90,7 +90,7 @@ TEST(Coroutine, ADetachedOneGoesOnAloneAndFreesItself) {
   const auto held = std::make_shared<std::atomic<bool>>(false);
   TimerService timers;
   [](TimerService& service, std::shared_ptr<std::atomic<bool>> told) -> Coroutine<> {
-    static_cast<void>(co_await service.sleep_for(1ms));
+    co_await service.sleep_for(1ms);
     *told = true;
     told->notify_one();
   }(timers, held)
@@ -105,10 +105,8 @@ TEST(Coroutine, StoppingTheServiceEndsADetachedOneAndNotTheProgram) {
   {
     TimerService timers;
     timers.stop();
-    [](TimerService& service, std::shared_ptr<int>) -> Coroutine<> {
-      static_cast<void>(co_await service.sleep_for(1h));
-    }(timers, held)
-                                                           .detach();
+    [](TimerService& service, std::shared_ptr<int>)
+        -> Coroutine<> { co_await service.sleep_for(1h); }(timers, held).detach();
   }
   EXPECT_EQ(held.use_count(), 1);
 }

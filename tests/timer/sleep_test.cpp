@@ -15,12 +15,16 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "carillon/timer/coroutine.h"
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
+#include "carillon/timer/with_timeout.h"
 #include "timer/coroutines.h"
+#include "timer/holding_clock.h"
 
 namespace carillon::testing {
 namespace {
@@ -32,12 +36,20 @@ class Sleeping : public ::testing::Test {
   void TearDown() override { EXPECT_EQ(live_frames, 0) << "a coroutine's frame was leaked"; }
 
   // Awaits `sleep`, and logs the result under `name`.
-  Detached log_result(std::string name, TimerSleep sleep) {
+  template <class Sleep>
+  Detached log_result(std::string name, Sleep sleep) {
     try {
-      const bool slept = co_await sleep;
-      log_.push_back(name + (slept ? " slept" : " did not sleep"));
+      if constexpr (std::is_same_v<Sleep, StoppableSleep>) {
+        const bool slept = co_await sleep;
+        log_.push_back(name + (slept ? " slept" : " was asked to stop"));
+      } else {
+        co_await sleep;
+        log_.push_back(name + " slept");
+      }
     } catch (const TooManyTimers&) {
       log_.push_back(name + ": TooManyTimers");
+    } catch (const TimersStopped&) {
+      log_.push_back(name + ": TimersStopped");
     }
   }
   using Log = std::vector<std::string>;
@@ -91,7 +103,7 @@ TEST_F(Sleeping, ManySleepsInARow) {
   int slept = 0;
   [](TimerService& timers, int& count) -> Detached {
     for (int i = 0; i < 1000; ++i) {
-      if (!co_await timers.sleep_for(1ms)) co_return;
+      co_await timers.sleep_for(1ms);
       ++count;
     }
   }(*timers_, slept);
@@ -114,7 +126,7 @@ TEST_F(Sleeping, AskedToStopItWakesAtOnceAndSaysSo) {
   stop.request_stop();
   clock_->settle();
   std::sort(log_.begin(), log_.end());  // a stop source asks in no particular order
-  EXPECT_EQ(log_, (Log{"a did not sleep", "b did not sleep"}));
+  EXPECT_EQ(log_, (Log{"a was asked to stop", "b was asked to stop"}));
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
@@ -122,7 +134,7 @@ TEST_F(Sleeping, AskedToStopBeforeItDoesNotSleepAtAll) {
   std::stop_source stop;
   stop.request_stop();
   log_result("a", timers_->sleep_for(1h, stop.get_token()));
-  EXPECT_EQ(log_, Log{"a did not sleep"});
+  EXPECT_EQ(log_, Log{"a was asked to stop"});
   EXPECT_EQ(timers_->stats().scheduled, 0U);
 }
 
@@ -145,7 +157,7 @@ TEST_F(Sleeping, OneTokenWakesMany) {
   for (int i = 0; i < 100; ++i) log_result("a", timers_->sleep_for(1h, stop.get_token()));
   stop.request_stop();
   clock_->settle();
-  EXPECT_EQ(log_, Log(100, "a did not sleep"));
+  EXPECT_EQ(log_, Log(100, "a was asked to stop"));
 }
 
 // --- where it resumes
@@ -181,9 +193,9 @@ TEST_F(Sleeping, StopReturnsItsTimerAndDroppingTheTimerEndsTheSleep) {
   ASSERT_EQ(rest.size(), 2U);
   EXPECT_TRUE(log_.empty()) << "not within stop()";
   rest.pop_back();
-  EXPECT_EQ(log_, Log{"b did not sleep"});
+  EXPECT_EQ(log_, Log{"b: TimersStopped"});
   rest.clear();
-  EXPECT_EQ(log_, (Log{"b did not sleep", "a did not sleep"}));
+  EXPECT_EQ(log_, (Log{"b: TimersStopped", "a: TimersStopped"}));
 }
 
 TEST_F(Sleeping, AReturnedTaskThatIsCalledByHandDoesNotPretendThatTheTimeHasCome) {
@@ -191,7 +203,7 @@ TEST_F(Sleeping, AReturnedTaskThatIsCalledByHandDoesNotPretendThatTheTimeHasCome
   std::vector<Unprocessed> rest = timers_->stop();
   ASSERT_EQ(rest.size(), 1U);
   rest[0].task();
-  EXPECT_EQ(log_, Log{"a did not sleep"});
+  EXPECT_EQ(log_, Log{"a: TimersStopped"});
 }
 
 TEST_F(Sleeping, AReturnedTaskMayBeCalledWhenTheServiceIsGoneAndTheCoroutineIsAskedToStop) {
@@ -202,7 +214,7 @@ TEST_F(Sleeping, AReturnedTaskMayBeCalledWhenTheServiceIsGoneAndTheCoroutineIsAs
   stop.request_stop();
   ASSERT_EQ(rest.size(), 1U);
   rest[0].task();
-  EXPECT_EQ(log_, Log{"a did not sleep"});
+  EXPECT_EQ(log_, Log{"a: TimersStopped"});
 }
 
 TEST_F(Sleeping, TheServicesDestructorResumesAllThatSleep) {
@@ -210,7 +222,7 @@ TEST_F(Sleeping, TheServicesDestructorResumesAllThatSleep) {
   log_result("a", timers_->sleep_for(1h));
   log_result("b", timers_->sleep_for(2h, stop.get_token()));
   timers_.reset();
-  EXPECT_EQ(log_, (Log{"a did not sleep", "b did not sleep"}));
+  EXPECT_EQ(log_, (Log{"a: TimersStopped", "b: TimersStopped"}));
 }
 
 TEST_F(Sleeping, AStoppedServiceLetsNobodySleep) {
@@ -218,7 +230,39 @@ TEST_F(Sleeping, AStoppedServiceLetsNobodySleep) {
   std::stop_source stop;
   log_result("a", timers_->sleep_for(1s));
   log_result("b", timers_->sleep_for(1s, stop.get_token()));
-  EXPECT_EQ(log_, (Log{"a did not sleep", "b did not sleep"}));
+  EXPECT_EQ(log_, (Log{"a: TimersStopped", "b: TimersStopped"}));
+}
+
+// The loop has no end of its own, and looks at nothing.
+TEST_F(Sleeping, ALoopOfSleepsEndsWithItsService) {
+  int polls = 0;
+  [](TimerService& timers, int& count) -> Coroutine<> {
+    for (;;) {
+      co_await timers.sleep_for(10ms);
+      ++count;
+    }
+  }(*timers_, polls)
+                                              .detach();
+  clock_->advance(35ms);
+  EXPECT_EQ(polls, 3);
+  timers_.reset();
+  EXPECT_EQ(polls, 3);
+}
+
+TEST_F(Sleeping, ALoopOfTimeOutsEndsWithItsService) {
+  int attempts = 0;
+  [](TimerService& timers, int& count) -> Coroutine<> {
+    bool answered = false;
+    while (!answered) {
+      ++count;
+      answered = co_await with_timeout(timers, timers.sleep_for(1h), 10ms);
+    }
+  }(*timers_, attempts)
+                                              .detach();
+  clock_->advance(25ms);
+  EXPECT_EQ(attempts, 3);
+  timers_.reset();
+  EXPECT_EQ(attempts, 3);
 }
 
 TEST_F(Sleeping, AFullServiceRefuses) {
@@ -233,8 +277,10 @@ TEST_F(Sleeping, AFullServiceRefuses) {
 TEST_F(Sleeping, DrainWaitsForTheSleeper) {
   TimerService timers;
   bool slept = false;
-  [](TimerService& service, bool& done) -> Detached { done = co_await service.sleep_for(2ms); }(
-                                            timers, slept);
+  [](TimerService& service, bool& done) -> Detached {
+    co_await service.sleep_for(2ms);
+    done = true;
+  }(timers, slept);
   EXPECT_TRUE(timers.drain().empty());
   EXPECT_TRUE(slept);
 }
@@ -243,7 +289,7 @@ TEST_F(Sleeping, ASleepThatTheExecutorDropsEnds) {
   TimerService dropping({.executor = TimerExecutor::by([](const DueTask&) {}), .clock = clock_});
   log_result("a", dropping.sleep_for(1s));
   clock_->advance(1s);
-  EXPECT_EQ(log_, Log{"a did not sleep"});
+  EXPECT_EQ(log_, Log{"a: TimersStopped"});
 }
 
 TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
@@ -259,49 +305,8 @@ TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
   stop.request_stop();
   ASSERT_EQ(queue.size(), 1U);
   queue[0]();
-  EXPECT_EQ(log_, Log{"a did not sleep"});
+  EXPECT_EQ(log_, Log{"a: TimersStopped"});
 }
-
-// A clock whose alarm delays each thread that wakes the timer thread, until the alarm is destroyed,
-// but for 10 000 yields at most.
-class HoldingClock : public TimerClock {
- public:
-  struct Seen {
-    std::atomic<bool> sleeping{false};
-    std::atomic<bool> destroyed{false};
-    std::atomic<bool> destroyed_in_use{false};
-  };
-
-  explicit HoldingClock(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
-  SteadyTime now() noexcept override { return machine_->now(); }
-  WallTime wall_now() noexcept override { return machine_->wall_now(); }
-  std::unique_ptr<TimerAlarm> make_alarm() override {
-    return std::make_unique<Holding>(machine_->make_alarm(), seen_);
-  }
-
- private:
-  struct Holding : TimerAlarm {
-    Holding(std::unique_ptr<TimerAlarm> alarm, std::shared_ptr<Seen> what)
-        : inner(std::move(alarm)), seen(std::move(what)) {}
-    ~Holding() override { seen->destroyed = true; }
-    void sleep_until(SteadyTime steady, WallTime wall) override {
-      seen->sleeping = true;
-      inner->sleep_until(steady, wall);
-    }
-    void wake() noexcept override {
-      const std::shared_ptr<Seen> kept = seen;
-      inner->wake();
-      for (int i = 0; i < 10'000 && !kept->destroyed; ++i) std::this_thread::yield();
-      if (kept->destroyed) kept->destroyed_in_use = true;
-    }
-
-    std::unique_ptr<TimerAlarm> inner;
-    std::shared_ptr<Seen> seen;
-  };
-
-  std::shared_ptr<TimerClock> machine_ = machine_clock();
-  std::shared_ptr<Seen> seen_;
-};
 
 // The coroutine goes on while the thread on which it fell asleep is still inside co_await.
 TEST_F(Sleeping, TheServiceMayBeDestroyedAsSoonAsTheCoroutineGoesOn) {
@@ -311,7 +316,7 @@ TEST_F(Sleeping, TheServiceMayBeDestroyedAsSoonAsTheCoroutineGoesOn) {
   timers->schedule_after(1h, [] {});
   while (!seen->sleeping) std::this_thread::yield();
   [](std::unique_ptr<TimerService> last) -> Detached {
-    static_cast<void>(co_await last->sleep_for(1ns));
+    co_await last->sleep_for(1ns);
     last.reset();
   }(std::move(timers));
   while (!seen->destroyed) std::this_thread::yield();
@@ -337,8 +342,11 @@ struct Leaky {
 
 TEST_F(Sleeping, AnExceptionFromACoroutineThatTheDestructorResumesDoesNotEndTheProgram) {
   const Leaky leaky = [](TimerSleep sleep) -> Leaky {
-    const bool slept = co_await sleep;
-    if (!slept) throw std::runtime_error("what a coroutine throws at the end");
+    try {
+      co_await sleep;
+    } catch (const TimersStopped&) {
+      throw std::runtime_error("what a coroutine throws at the end");
+    }
   }(timers_->sleep_for(1h));
   ::testing::internal::CaptureStderr();
   timers_.reset();
@@ -383,7 +391,7 @@ TEST_F(Sleeping, ACoroutineMayBeDestroyedAfterStopHasReturnedItsTimer) {
 
 // An awaitable that asks its sleep to stop between await_ready() and await_suspend().
 struct AsksInBetween {
-  TimerSleep sleep;
+  StoppableSleep sleep;
   std::stop_source& stop;
 
   auto operator co_await() const {
@@ -391,14 +399,12 @@ struct AsksInBetween {
     struct Awaiter {
       Inner inner;
       std::stop_source& stop;
-      bool await_ready() const {
+      bool await_ready() {
         const bool ready = inner.await_ready();
         stop.request_stop();
         return ready;
       }
-      bool await_suspend(std::coroutine_handle<> coroutine) {
-        return inner.await_suspend(coroutine);
-      }
+      void await_suspend(std::coroutine_handle<> coroutine) { inner.await_suspend(coroutine); }
       bool await_resume() const { return inner.await_resume(); }
     };
     return Awaiter{sleep.operator co_await(), stop};

@@ -66,6 +66,7 @@ class Timeouts : public ::testing::Test {
     }
   }
   using Log = std::vector<std::string>;
+  const std::string kStopped = TimersStopped().what();
 
   Task<int> value_of(Event& event) {
     const int value = co_await event;
@@ -110,6 +111,48 @@ TEST_F(Timeouts, AnAwaitableThatEndsAtOnceDoesNotSuspend) {
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
+// --- a time of 0, and one that is over before the awaitable has begun
+
+TEST_F(Timeouts, AnAwaitableThatIsReadyIsInTimeAlsoIfTheTimeIsZero) {
+  for (const auto time : {0s, -1s}) {
+    Event event;
+    event.set(7);
+    log_result(with_timeout(*timers_, value_of(event), time));
+    log_result(with_timeout(
+        *timers_, [&](std::stop_token) { return value_of(event); }, time));
+  }
+  EXPECT_EQ(log_, (Log{"event 7", "in time: 7", "event 7", "in time: 7",  //
+                       "event 7", "in time: 7", "event 7", "in time: 7"}));
+}
+
+TEST_F(Timeouts, WithATimeOfZeroAnAwaitableThatWaitsIsGivenUpAndAnOperationIsToldToStop) {
+  Event event;
+  log_result(with_timeout(*timers_, value_of(event), 0s));
+  EXPECT_EQ(log_, Log{"timed out"});
+  bool told = false;
+  log_result(with_timeout(
+      *timers_,
+      [&](std::stop_token stop) -> Task<> { told = !co_await timers_->sleep_for(1h, stop); }, 0s));
+  clock_->settle();
+  EXPECT_TRUE(told);
+  EXPECT_EQ(log_, (Log{"timed out", "timed out"}));
+  event.set(1);
+}
+
+TEST_F(Timeouts, AnAwaitableThatIsReadyIsInTimeThoughTheTimeIsOverWhenItBegins) {
+  int calls = 0;
+  const auto operation = [&](std::stop_token stop) -> Task<int> {
+    clock_->advance(1s);
+    co_return stop.stop_requested() ? -1 : ++calls;
+  };
+  log_result(with_timeout(*timers_, operation(std::stop_token()), 1s));
+  EXPECT_EQ(log_, Log{"in time: 1"});
+  // An operation that sees that it is told to stop has not ended in time.
+  log_result(with_timeout(*timers_, operation, 1s));
+  EXPECT_EQ(log_.back(), "timed out");
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
 TEST_F(Timeouts, AHundredThousandAwaitablesThatEndAtOnceDoNotUseUpTheStack) {
   int ended = 0;
   [](TimerService& timers, int& count) -> Detached {
@@ -149,13 +192,9 @@ TEST_F(Timeouts, AnExceptionThatIsTooLateIsDropped) {
 
 TEST_F(Timeouts, TheResultOfAVoidAwaitableIsABool) {
   log_result(with_timeout(
-      *timers_,
-      [](TimerSleep sleep) -> Task<> { static_cast<void>(co_await sleep); }(timers_->sleep_for(4s)),
-      5s));
+      *timers_, [](TimerSleep sleep) -> Task<> { co_await sleep; }(timers_->sleep_for(4s)), 5s));
   log_result(with_timeout(
-      *timers_,
-      [](TimerSleep sleep) -> Task<> { static_cast<void>(co_await sleep); }(timers_->sleep_for(6s)),
-      5s));
+      *timers_, [](TimerSleep sleep) -> Task<> { co_await sleep; }(timers_->sleep_for(6s)), 5s));
   clock_->advance(10s);
   EXPECT_EQ(log_, (Log{"in time", "timed out"}));
 }
@@ -300,6 +339,23 @@ TEST_F(Timeouts, AnOperationThatEndsWithinTheCallersRequestToStop) {
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
+TEST_F(Timeouts, AHundredThousandOperationsThatEndAsTheyAreToldToDoNotUseUpTheStack) {
+  int timed_out = 0;
+  [](TimerService& timers, int& count) -> Detached {
+    for (int i = 0; i < 100'000; ++i) {
+      const bool in_time = co_await with_timeout(
+          timers,
+          [](std::stop_token told) -> Task<> {
+            EndsInTheFirstOfTwoCallbacks end{std::move(told)};
+            co_await end;
+          },
+          0s);
+      count += in_time ? 0 : 1;
+    }
+  }(*timers_, timed_out);
+  EXPECT_EQ(timed_out, 100'000);
+}
+
 TEST_F(Timeouts, ATimeoutInsideATimeout) {
   log_result(with_timeout(
       *timers_,
@@ -339,7 +395,7 @@ TEST_F(Timeouts, ARefusedTimerThrowsAndNothingIsStarted) {
 
 // --- the end of the service, and of the coroutine
 
-TEST_F(Timeouts, WhenTheServiceIsStoppedTheTimeIsOverAndTheOperationIsToldToStop) {
+TEST_F(Timeouts, WhenTheServiceIsStoppedItThrowsAndTheOperationIsToldToStop) {
   Event event;
   Event cleaned_up;
   TimerService other({.clock = clock_});
@@ -354,10 +410,10 @@ TEST_F(Timeouts, WhenTheServiceIsStoppedTheTimeIsOverAndTheOperationIsToldToStop
   std::vector<Unprocessed> rest = timers_->stop();
   EXPECT_TRUE(log_.empty());
   rest.clear();
-  EXPECT_EQ(log_, Log{"timed out"});
+  EXPECT_EQ(log_, Log{kStopped});
   clock_->settle();
   cleaned_up.set(1);
-  EXPECT_EQ(log_, (Log{"timed out", "timed out"}));
+  EXPECT_EQ(log_, (Log{kStopped, kStopped}));
   event.set(1);
 }
 
@@ -376,7 +432,7 @@ TEST_F(Timeouts, AStoppedServiceStartsNothing) {
   log_result(with_timeout(*timers_, value_of(event), 5s));
   log_result(with_timeout(
       *timers_, [&](std::stop_token) { return value_of(event); }, 5s));
-  EXPECT_EQ(log_, (Log{"timed out", "timed out"}));
+  EXPECT_EQ(log_, (Log{kStopped, kStopped}));
   EXPECT_EQ(live_frames, 0);
 }
 

@@ -30,6 +30,7 @@
 #include <asio/prefer.hpp>
 #include <asio/recycling_allocator.hpp>
 #include <asio/strand.hpp>
+#include <asio/system_error.hpp>
 #include <asio/system_executor.hpp>
 #include <asio/this_coro.hpp>
 #include <asio/use_awaitable.hpp>
@@ -63,6 +64,7 @@ static_assert(ASIO_VERSION >= 102201, "standalone Asio 1.22.1 or later is needed
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/version.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 #define CARILLON_ASIO_NAMES with_boost_asio
 static_assert(BOOST_ASIO_VERSION >= 102600, "Boost 1.81 or later is needed");
 #endif
@@ -74,9 +76,11 @@ namespace asio_detail {
 #if defined(CARILLON_STANDALONE_ASIO)
 namespace net = ::asio;
 using Error = ::asio::error_code;
+using SystemError = ::asio::system_error;
 #else
 namespace net = ::boost::asio;
 using Error = ::boost::system::error_code;
+using SystemError = ::boost::system::system_error;
 #endif
 
 // Returns true if a request to cancel is one that a timer follows. Timers have no side effects, so

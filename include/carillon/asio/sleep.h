@@ -147,8 +147,8 @@ inline Error refusal(std::exception_ptr what) {
 }
 
 struct BeginSleep {
-  template <class Handler>
-  void operator()(Handler&& handler, const TimerSleep& sleep) const {
+  template <class Handler, class Awaiter>
+  void operator()(Handler&& handler, const BasicSleep<Awaiter>& sleep) const {
     using Own = std::decay_t<Handler>;
     auto sleeping = std::make_shared<SleepingHandler<Own>>(Own(std::forward<Handler>(handler)));
     TimerHandle timer;
@@ -173,9 +173,9 @@ struct BeginSleep {
 
 }  // namespace asio_detail
 
-// Found by TimerSleep::operator().
-template <class Token>
-auto begin_in_asio(const TimerSleep& sleep, Token&& token)
+// Found by BasicSleep::operator().
+template <class Awaiter, class Token>
+auto begin_in_asio(const BasicSleep<Awaiter>& sleep, Token&& token)
     -> decltype(asio_detail::net::async_initiate<Token, void(asio_detail::Error)>(
         asio_detail::BeginSleep(), token, sleep)) {
   return asio_detail::net::async_initiate<Token, void(asio_detail::Error)>(

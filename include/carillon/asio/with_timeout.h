@@ -18,7 +18,9 @@
 //  - An asio::awaitable runs on a strand of its coroutine's executor, so that the timer may cancel
 //    it (terminal) whatever threads run the context. co_await goes on when it has ended; so it may
 //    refer to what its caller owns. If it ignores the request, co_await returns late.
-//  - If the service is stopped, that counts as the time being over.
+//  - If the service is stopped, or refuses the timer, the awaitable is cancelled as if the time
+//    were over, and co_await throws what a sleep throws then (sleep.h): operation_aborted, or
+//    no_buffer_space. An operation and other awaitables: TimersStopped, TooManyTimers.
 //  - Cancelling the coroutine that waits here cancels what it awaits: an asio::awaitable as Asio
 //    does; an operation is told to stop. Its own end is the outcome. Other awaitables cannot be
 //    told, and go on until the time is over.
@@ -56,7 +58,7 @@ struct RaceState {
   net::cancellation_signal cancel_sleep;
   bool begun = false;
   bool ended = false;
-  bool timed_out = false;
+  std::optional<Error> sleep_ended;  // before the awaitable; an error if the time is not over
   // What was asked for before the awaitable began. co_spawn does not bear a cancel before that.
   net::cancellation_type_t asked = net::cancellation_type_t::none;
 
@@ -67,6 +69,10 @@ struct RaceState {
       asked = asked | type;
     }
   }
+  bool time_is_over() const {
+    if (sleep_ended.has_value() && *sleep_ended) throw SystemError(*sleep_ended);
+    return sleep_ended.has_value();
+  }
 };
 
 // The result of a race between an awaitable and the time.
@@ -76,7 +82,7 @@ struct Race {
                                    std::reference_wrapper<std::remove_reference_t<T>>, T>;
   using Result = std::optional<Value>;
 
-  Result take() { return state.timed_out ? std::nullopt : std::move(value); }
+  Result take() { return state.time_is_over() ? std::nullopt : std::move(value); }
 
   RaceState state;
   Result value;
@@ -85,7 +91,7 @@ template <>
 struct Race<void> {
   using Result = bool;
 
-  bool take() const noexcept { return !state.timed_out; }
+  bool take() const { return !state.time_is_over(); }
 
   RaceState state;
 };
@@ -106,9 +112,9 @@ net::awaitable<void, Executor> run_in_race(TimerSleep sleep, net::awaitable<T, E
                                            std::shared_ptr<Race<T>> race, Executor strand) {
   RaceState& state = race->state;
   sleep(net::bind_cancellation_slot(state.cancel_sleep.slot(),
-                                    net::bind_executor(strand, [race](Error) {
+                                    net::bind_executor(strand, [race](Error error) {
                                       if (race->state.ended) return;
-                                      race->state.timed_out = true;
+                                      race->state.sleep_ended = error;
                                       race->state.cancel(net::cancellation_type_t::terminal);
                                     })));
   state.begun = true;
@@ -125,7 +131,7 @@ net::awaitable<void, Executor> run_in_race(TimerSleep sleep, net::awaitable<T, E
   }
   state.ended = true;
   state.cancel_sleep.emit(net::cancellation_type_t::terminal);
-  if (error != nullptr && !state.timed_out) std::rethrow_exception(error);
+  if (error != nullptr && !state.sleep_ended) std::rethrow_exception(error);
 }
 
 template <class T, class Executor>

@@ -1,29 +1,35 @@
 // TimerSleep: the awaitable by which a coroutine sleeps. TimerService::sleep_for() and
-// sleep_until() return it.
+// sleep_until() return it; with a stop token they return a StoppableSleep.
 //
-//   while (co_await timers.sleep_for(10ms)) poll();  // until the service is stopped
-//   if (!co_await timers.sleep_until(midnight)) co_return;  // follows the wall clock
-//   if (!co_await timers.sleep_for(1h, stop_token)) co_return;  // it was asked to stop
+//   for (;;) {  // TimersStopped ends it, when the service is stopped
+//     co_await timers.sleep_for(10ms);
+//     poll();
+//   }
+//   co_await timers.sleep_until(midnight);           // follows the wall clock
+//   while (co_await timers.sleep_for(1h, token)) ...  // until it is asked to stop
 //
 // Contracts
 // ---------
-//  - co_await returns true if the time has come. It returns false if the coroutine is to end before
-//    its time: its token was asked to stop, or its service was stopped. Exactly one of the two is
-//    the outcome. Neither is an error, so neither is an exception: a coroutine that nobody awaits
-//    may sleep when its service is destroyed.
+//  - co_await on a TimerSleep returns nothing: the time has come. On a StoppableSleep it returns
+//    true if the time has come, and false if the token was asked to stop before. Do not drop that:
+//    a loop that does spins once it has been asked. (clang warns, g++ does not.)
+//  - If the service is stopped first, co_await throws TimersStopped. So a loop that sleeps ends
+//    then, and the service's destructor does not wait for it. A Coroutine (coroutine.h) passes the
+//    exception on to whoever awaits it, and a detached one ends. A coroutine type of your own whose
+//    promise ends the program for each exception must catch this one.
 //  - A sleep is a one-shot timer whose task resumes the coroutine. So what timer_service.h says of
 //    one-shot timers holds, in particular that they are never early. The sleep begins with
 //    co_await, not with the call of sleep_for().
 //  - The coroutine resumes where tasks run: on the service's executor, also when it is asked to
 //    stop.
-//  - A coroutine that is asked to stop while it sleeps wakes at once. If the token was asked to
-//    stop, or the service was stopped, before co_await, the coroutine goes on without a sleep.
+//  - A coroutine that is asked to stop while it sleeps wakes at once. If it was asked before
+//    co_await, it goes on without a sleep.
 //  - When the service is stopped while a coroutine sleeps, the thread that destroys the timers
 //    returned by stop(), or runs their tasks, resumes the coroutine. So TimerService's destructor
 //    resumes all coroutines that sleep. The same happens if an executor of your own destroys a
 //    DueTask. An exception that the coroutine's promise lets out goes to TimerOptions::on_error;
 //    or, if the coroutine was resumed by such a destructor, as one line to standard error.
-//  - co_await throws TooManyTimers, TimersForked, std::bad_alloc, and std::system_error if the
+//  - co_await also throws TooManyTimers, TimersForked, std::bad_alloc, and std::system_error if the
 //    timer thread cannot be started.
 //  - A coroutine that sleeps may be destroyed, which cancels its timer. But nobody may resume it at
 //    that moment: its time must not come, and nobody may ask it to stop, on another thread.
@@ -66,17 +72,20 @@ class Sleeper {
   Sleeper& operator=(const Sleeper&) = delete;
   ~Sleeper();
 
-  bool await_ready() const noexcept { return stop_.stop_requested(); }
-  // Returns false if the service was stopped: the coroutine goes on at once.
-  bool await_suspend(std::coroutine_handle<> coroutine);
-  [[nodiscard]] bool await_resume() const noexcept { return state_ == State::kTimeHasCome; }
+  bool await_ready() noexcept;
+  void await_suspend(std::coroutine_handle<> coroutine);
 
   // The handle that a timer will have; and the submission of the timer, which may throw.
   static TimerHandle handle(NewTimer& timer) noexcept;
   static void submit(const SleepTime& time, NewTimer& timer);
 
+ protected:
+  // Returns true if the time has come, and false if the sleep was asked to stop. Throws
+  // TimersStopped.
+  bool time_came() const;
+
  private:
-  enum class State { kAwake, kAsleep, kTimeHasCome };
+  enum class State { kAwake, kAsleep, kTimeHasCome, kAskedToStop };
 
   static constexpr unsigned kSubmitted = 1;
   static constexpr unsigned kAsked = 2;
@@ -91,7 +100,6 @@ class Sleeper {
   bool wait_until_submitted() const noexcept;
   void time_has_come();
   void will_not_come() noexcept;
-  void give_up() noexcept;
   std::int64_t now() const noexcept;
 
   const SleepTime time_;
@@ -106,21 +114,34 @@ class Sleeper {
   std::optional<std::stop_callback<WakeUp>> wake_up_;
 };
 
+class UntilItsTime : public Sleeper {
+ public:
+  using Sleeper::Sleeper;
+  void await_resume() const { static_cast<void>(time_came()); }
+};
+
+class UntilAskedToStop : public Sleeper {
+ public:
+  using Sleeper::Sleeper;
+  [[nodiscard]] bool await_resume() const { return time_came(); }
+};
+
 }  // namespace detail
 
 // An awaitable: a value that says how long to sleep. It may be kept, and awaited many times while
 // its service lives.
-class [[nodiscard]] TimerSleep {
+template <class Awaiter>
+class [[nodiscard]] BasicSleep {
  public:
-  explicit TimerSleep(const detail::SleepTime& time, std::stop_token stop = {}) noexcept
+  explicit BasicSleep(const detail::SleepTime& time, std::stop_token stop = {}) noexcept
       : time_(time), stop_(std::move(stop)) {}
 
-  detail::Sleeper operator co_await() const noexcept { return {time_, stop_}; }
+  Awaiter operator co_await() const noexcept { return {time_, stop_}; }
 
   // A sleep as an operation of Asio: sleep(token). Include carillon/asio/sleep.h.
   template <class Token>
   auto operator()(Token&& token) const
-      -> decltype(begin_in_asio(std::declval<const TimerSleep&>(), std::forward<Token>(token))) {
+      -> decltype(begin_in_asio(std::declval<const BasicSleep&>(), std::forward<Token>(token))) {
     return begin_in_asio(*this, std::forward<Token>(token));
   }
 
@@ -143,5 +164,8 @@ class [[nodiscard]] TimerSleep {
   detail::SleepTime time_;
   std::stop_token stop_;
 };
+
+using TimerSleep = BasicSleep<detail::UntilItsTime>;
+using StoppableSleep = BasicSleep<detail::UntilAskedToStop>;
 
 }  // namespace carillon

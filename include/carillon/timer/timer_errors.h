@@ -26,11 +26,13 @@ class TooManyTimers : public std::runtime_error {
   std::size_t pending_;
 };
 
-// stop() or drain() has been called. The timer was not scheduled, and its task has been destroyed.
+// stop() or drain() has been called. The timer was not scheduled, and its task has been destroyed;
+// or a coroutine that was waiting for a time is to end (sleep.h, with_timeout.h).
 class TimersStopped : public std::runtime_error {
  public:
   TimersStopped()
-      : std::runtime_error("carillon: a timer was refused: its service has been stopped") {}
+      : std::runtime_error(
+            "carillon: a timer was refused, or a sleep ended: its service has been stopped") {}
 };
 
 // The service was used before fork(), and this is a child: the service's threads are in the parent

@@ -217,19 +217,28 @@ class TimerService {
 
   // --- coroutines (sleep.h; and with_timeout.h)
   //
-  // co_await timers.sleep_for(10ms) returns true if the time has come, and false if the service was
-  // stopped, or the token asked to stop, before. The coroutine resumes on the executor.
+  // co_await timers.sleep_for(10ms) returns when the time has come, and throws TimersStopped if the
+  // service is stopped before. With a stop token it returns a bool: false if that was asked to stop
+  // before. The coroutine resumes on the executor.
   template <class Rep, class Period>
-  TimerSleep sleep_for(std::chrono::duration<Rep, Period> delay,
-                       std::stop_token stop = {}) noexcept {
-    return TimerSleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)},
-                      std::move(stop));
+  TimerSleep sleep_for(std::chrono::duration<Rep, Period> delay) noexcept {
+    return TimerSleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)});
+  }
+  template <class Rep, class Period>
+  StoppableSleep sleep_for(std::chrono::duration<Rep, Period> delay,
+                           std::stop_token stop) noexcept {
+    return StoppableSleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)},
+                          std::move(stop));
   }
   template <class Clock, class Duration>
-  TimerSleep sleep_until(std::chrono::time_point<Clock, Duration> time,
-                         std::stop_token stop = {}) noexcept {
-    return TimerSleep({this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())},
-                      std::move(stop));
+  TimerSleep sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return TimerSleep({this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())});
+  }
+  template <class Clock, class Duration>
+  StoppableSleep sleep_until(std::chrono::time_point<Clock, Duration> time,
+                             std::stop_token stop) noexcept {
+    return StoppableSleep({this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())},
+                          std::move(stop));
   }
 
   // --- the end

@@ -18,7 +18,8 @@
 // Which comes first
 // -----------------
 // The awaitable ends, the time is over, or the service is stopped: the first of these decides the
-// result, and exactly one does, even if two come at the same moment.
+// result, and exactly one does, even if two come at the same moment. What ends without waiting is
+// in time, also if the time is 0; an operation, if it has not been told to stop meanwhile.
 //  - An operation is a callable that takes a std::stop_token and returns an awaitable. When the
 //    time is over, it is told to stop, and co_await goes on when it has ended; so it may refer to
 //    what its caller owns. Its result or exception is dropped then. If it ignores its token,
@@ -27,20 +28,22 @@
 //    until it ends; its result or exception is dropped, and then it is destroyed. So everything
 //    that it uses must live as long as it does, and the awaitable itself must be moved in: one that
 //    has a name (an lvalue) does not compile. An awaitable that never ends is never freed.
-//  - If the service is stopped, stop() returns the timer of this wait. When that is destroyed, or
-//    its task is run (sleep.h), that counts as the time being over. If the service was stopped
-//    before co_await, nothing is started, and that counts as the time being over, too.
+//  - If the service is stopped, stop() returns the timer of this wait. When that is destroyed, the
+//    time is over, and co_await throws TimersStopped: so a loop that tries again ends. If the
+//    service was stopped before co_await, that throws it at once, and nothing is started.
 //  - A token of yours can tell an operation to stop, too: with_timeout(timers, operation, 5s,
 //    stop_token). That decides nothing: the operation's result or exception is the outcome.
 //
 // The awaitable starts on the calling thread, within co_await. co_await goes on where the awaitable
-// ends, or, if that is given up, where the service runs its tasks. The time counts from co_await.
+// ends, or, if that is given up, where the service runs its tasks. The time counts from co_await. A
+// time of 0 or less is over when the awaitable first waits: that needs no timer, and what is given
+// up then lets co_await go on where it is.
 //
 // A coroutine that waits here may be destroyed while nobody can resume it. The operation is told to
 // stop then, or the awaitable given up, so both must own what they use.
 //
-// co_await throws what schedule_after() throws, except TimersStopped; then nothing was started, and
-// the awaitable is destroyed. It allocates the frame of a coroutine, a shared state, and, for an
+// co_await throws what schedule_after() throws; then nothing was started, and the awaitable is
+// destroyed. It allocates the frame of a coroutine, a shared state, and, for an
 // operation, the state of a stop token.
 #pragma once
 
@@ -57,7 +60,6 @@
 
 #include "carillon/timer/detail/awaiting.h"
 #include "carillon/timer/detail/timeout_state.h"
-#include "carillon/timer/timer_errors.h"
 #include "carillon/timer/timer_service.h"
 
 namespace carillon {
@@ -83,21 +85,20 @@ class [[nodiscard]] WithTimeout {
 
     bool await_ready() const noexcept { return false; }
 
-    // Returns false if the awaitable has ended already.
+    // Returns false if the coroutine need not wait.
     bool await_suspend(std::coroutine_handle<> caller) {
       auto state = std::make_shared<State>(caller, detail::Operation<What>);
       detail::Driver driver = detail::drive(state, std::move(call_.what_));
       state_ = state;
-      try {
+      if (call_.delay_ > 0)
         state->set_timer(call_.timers_.schedule_after(std::chrono::nanoseconds(call_.delay_),
                                                       detail::Expire(state)));
-      } catch (const TimersStopped&) {  // the refused task has decided that the time is over
-        return false;
-      }
       if constexpr (detail::Operation<What>) state->stop_with(call_.stop_);
+      state->begin();
       driver.start();
-      // After meet(), the caller may have been resumed and this object be gone.
-      return !state->meet();
+      if (call_.delay_ <= 0) state->expire();
+      // After suspend(), the caller may have been resumed and this object be gone.
+      return state->suspend();
     }
 
     typename State::Result await_resume() { return std::exchange(state_, nullptr)->take(); }

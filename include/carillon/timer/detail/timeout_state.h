@@ -1,11 +1,9 @@
 // TimeoutState: shared by the three parties of a with_timeout(): the coroutine that waits, the
 // timer, and the driver, which awaits the awaitable.
 //
-// Two things are decided, each by one atomic operation:
-//  - `end_`: what has happened. The first party to set it decides.
-//  - `met_`: who resumes the coroutine. It may go on when it has been suspended *and* `end_` is
-//    set; the party that comes second resumes it. So nobody resumes a coroutine that is still on
-//    its way into await_suspend().
+// Each party writes down what has happened by one atomic operation on `events_`, and sees by it
+// what the others have written. That decides the outcome, and who resumes the coroutine: nobody
+// does before it is suspended; if the coroutine finds that it need not wait, it goes on by itself.
 //
 // The driver is a coroutine that owns the awaitable. Nobody owns the driver: when the awaitable has
 // ended, it destroys itself, and the awaitable with it.
@@ -13,7 +11,6 @@
 
 #include <atomic>
 #include <coroutine>
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -23,6 +20,7 @@
 #include <utility>
 
 #include "carillon/timer/detail/awaiting.h"
+#include "carillon/timer/timer_errors.h"
 #include "carillon/timer/timer_handle.h"
 
 namespace carillon::detail {
@@ -32,8 +30,6 @@ void print_error(std::exception_ptr what) noexcept;
 
 class TimeoutState {
  public:
-  enum class End : std::uint8_t { kNone, kEnded, kTimedOut, kAbandoned };
-
   // If `waits` is true, the coroutine waits for the awaitable to end, also when the time is over.
   TimeoutState(std::coroutine_handle<> caller, bool waits)
       : caller_(caller),
@@ -46,25 +42,27 @@ class TimeoutState {
     if (token.stop_possible()) forward_.emplace(std::move(token), Forward{stop_});
   }
 
-  // Returns true if the caller is the second of the two, and so must let the coroutine go on.
-  bool meet() noexcept { return met_.exchange(true, std::memory_order_acq_rel); }
+  // Called before the awaitable begins. If the time is over already, the awaitable has its chance
+  // all the same: one that ends without waiting is in time.
+  void begin() noexcept { write_down(kBegun); }
+  // Called when it waits, or has ended. Returns false if the coroutine need not wait.
+  bool suspend() {
+    const unsigned seen = events_.load(std::memory_order_acquire);
+    if (waits_ && (seen & (kTimeOver | kTold | kEnded)) == kTimeOver) tell_to_stop();
+    const unsigned before = write_down(kSuspended);
+    return (before & kEnded) == 0 && (waits_ || (before & kTimeOver) == 0);
+  }
 
   // The coroutine that waits is destroyed.
   void abandon() noexcept {
-    end_.exchange(End::kAbandoned, std::memory_order_acq_rel);
+    write_down(kAbandoned);
     timer_.cancel();
     stop_.request_stop();
   }
 
   // --- the timer
-  void expire() {
-    if (!decide(End::kTimedOut)) return;
-    if (waits_) {
-      stop_.request_stop();  // then the awaitable ends, and the driver resumes the coroutine
-    } else if (meet()) {
-      caller_.resume();
-    }
-  }
+  void expire() { time_is_over(kTimeOver); }
+  void service_stopped() { time_is_over(kTimeOver | kServiceStopped); }
 
   // --- the driver
   std::stop_token token() const noexcept { return stop_.get_token(); }
@@ -73,23 +71,40 @@ class TimeoutState {
   // The awaitable has ended, and is destroyed. Returns the coroutine to resume.
   std::coroutine_handle<> ended() noexcept {
     forward_.reset();
-    if (decide(End::kEnded)) {
-      timer_.cancel();
-    } else if (!waits_ || end_.load(std::memory_order_acquire) == End::kAbandoned) {
-      return std::noop_coroutine();
-    }
-    return meet() ? caller_ : std::noop_coroutine();
+    unsigned before = events_.load(std::memory_order_acquire);
+    bool too_late = false;
+    do {
+      too_late = (before & (kTold | kAbandoned)) != 0 || was_given_up(before);
+    } while (!events_.compare_exchange_weak(before, before | kEnded | (too_late ? 0 : kInTime),
+                                            std::memory_order_acq_rel, std::memory_order_acquire));
+    if (!too_late) timer_.cancel();
+    const bool is_awaited = (before & (kSuspended | kAbandoned)) == kSuspended;
+    return is_awaited && !was_given_up(before) ? caller_ : std::noop_coroutine();
   }
 
  protected:
-  // Returns true if the awaitable ended in time. Throws its exception.
+  // Returns true if the awaitable ended in time. Throws its exception, and TimersStopped.
   bool ended_in_time() {
-    if (end_.load(std::memory_order_acquire) == End::kTimedOut) return false;
-    if (error_ != nullptr) std::rethrow_exception(std::move(error_));
-    return true;
+    const unsigned seen = events_.load(std::memory_order_acquire);
+    if ((seen & kInTime) != 0) {
+      if (error_ != nullptr) std::rethrow_exception(std::move(error_));
+      return true;
+    }
+    if ((seen & kServiceStopped) != 0) throw TimersStopped();
+    return false;
   }
 
  private:
+  // What has happened.
+  static constexpr unsigned kBegun = 1U << 0;
+  static constexpr unsigned kSuspended = 1U << 1;
+  static constexpr unsigned kTimeOver = 1U << 2;
+  static constexpr unsigned kServiceStopped = 1U << 3;
+  static constexpr unsigned kTold = 1U << 4;  // the operation was told to stop
+  static constexpr unsigned kEnded = 1U << 5;
+  static constexpr unsigned kInTime = 1U << 6;
+  static constexpr unsigned kAbandoned = 1U << 7;
+
   // The operation may end within request_stop(), and so may everything that holds the stop source.
   // The copy keeps it alive until the call returns.
   struct Forward {
@@ -97,15 +112,34 @@ class TimeoutState {
     void operator()() const noexcept { std::stop_source(to).request_stop(); }
   };
 
-  bool decide(End how) noexcept {
-    End none = End::kNone;
-    return end_.compare_exchange_strong(none, how, std::memory_order_acq_rel);
+  // Returns what had happened before. Acquire and release: a party that sees what another has
+  // written down sees also what that one did before.
+  unsigned write_down(unsigned events) noexcept {
+    return events_.fetch_or(events, std::memory_order_acq_rel);
+  }
+
+  bool was_given_up(unsigned events) const noexcept {
+    return !waits_ && (events & kTimeOver) != 0 && (events & kSuspended) != 0;
+  }
+
+  void time_is_over(unsigned events) {
+    const unsigned before = write_down(events);
+    if ((before & (kEnded | kAbandoned)) != 0) return;
+    if (waits_) {
+      if ((before & kBegun) != 0) tell_to_stop();  // otherwise suspend() does
+    } else if ((before & kSuspended) != 0) {
+      caller_.resume();
+    }
+  }
+
+  // Then the awaitable ends, and the driver resumes the coroutine.
+  void tell_to_stop() {
+    if ((write_down(kTold) & kEnded) == 0) stop_.request_stop();
   }
 
   const std::coroutine_handle<> caller_;
   const bool waits_;
-  std::atomic<End> end_{End::kNone};
-  std::atomic<bool> met_{false};
+  std::atomic<unsigned> events_{0};
   std::stop_source stop_;
   TimerHandle timer_;
   std::exception_ptr error_;
@@ -144,8 +178,8 @@ class TimeoutResult<void> : public TimeoutState {
   Result take() { return ended_in_time(); }
 };
 
-// The timer's task. The time is over when it is called, or destroyed without a call: the timer was
-// cancelled then, and the outcome is decided already; or the service was stopped.
+// The timer's task. If it is destroyed without a call, the timer was cancelled, and the outcome is
+// decided already; or the service was stopped.
 class Expire {
  public:
   explicit Expire(std::shared_ptr<TimeoutState> state) noexcept : state_(std::move(state)) {}
@@ -154,7 +188,7 @@ class Expire {
   ~Expire() {
     if (state_ == nullptr) return;
     try {
-      std::exchange(state_, nullptr)->expire();
+      std::exchange(state_, nullptr)->service_stopped();
     } catch (...) {  // from the coroutine's promise; the service, and its on_error, may be gone
       print_error(std::current_exception());
     }
