@@ -2,8 +2,8 @@
 // own for it.
 //
 //   carillon::Coroutine<int> answer(carillon::TimerService& timers) {
-//     const bool slept = co_await timers.sleep_for(10ms);
-//     co_return slept ? 42 : 0;    // false: the service has stopped
+//     co_await timers.sleep_for(10ms);    // throws TimersStopped if the service stops first
+//     co_return 42;
 //   }
 //   carillon::Coroutine<> print(carillon::TimerService& timers) {
 //     std::printf("%d\n", co_await answer(timers));
@@ -20,11 +20,14 @@
 //    awaited once. One that is never begun is destroyed without having run.
 //  - co_await and wait() return what it returns, and throw what leaves it.
 //  - An exception that leaves a detached one ends the program, except TimersStopped: that the
-//    service ends is no fault of the coroutine.
+//    service ends is no fault of the coroutine, and a sleep tells of it by this exception.
+//  - Any number of them may be awaited in a loop, also if each ends at once. One that awaits
+//    another, which awaits another, and so on takes stack as functions that call each other do.
 //
 // Thread safety: none; one coroutine belongs to one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <coroutine>
 #include <exception>
@@ -111,7 +114,9 @@ class [[nodiscard]] Coroutine {
         bool await_ready() const noexcept { return false; }
         std::coroutine_handle<> await_suspend(
             std::coroutine_handle<promise_type> ended) const noexcept {
-          return ended.promise().caller;
+          promise_type& promise = ended.promise();
+          const std::coroutine_handle<> caller = promise.caller;
+          return promise.meet() ? caller : std::noop_coroutine();
         }
         void await_resume() const noexcept {}
       };
@@ -119,8 +124,13 @@ class [[nodiscard]] Coroutine {
     }
     void unhandled_exception() noexcept { error = std::current_exception(); }
 
-    std::coroutine_handle<> caller = std::noop_coroutine();
+    // The coroutine calls it when it has ended, and the one that awaits it when it has begun it.
+    // Returns true for the second of the two. From the first call on, the frame may go.
+    bool meet() noexcept { return met.exchange(true, std::memory_order_acq_rel); }
+
+    std::coroutine_handle<> caller;
     std::exception_ptr error;
+    std::atomic<bool> met{false};
   };
 
   Coroutine(Coroutine&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
@@ -130,19 +140,14 @@ class [[nodiscard]] Coroutine {
   }
 
   auto operator co_await() && noexcept {
-    struct Awaiter {
-      std::coroutine_handle<promise_type> frame;
-      bool await_ready() const noexcept { return false; }
-      std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) const noexcept {
-        frame.promise().caller = caller;
-        return frame;
-      }
+    struct Awaiter : Begin {
       T await_resume() const {
-        if (frame.promise().error != nullptr) std::rethrow_exception(frame.promise().error);
-        return frame.promise().take();
+        if (this->frame.promise().error != nullptr)
+          std::rethrow_exception(this->frame.promise().error);
+        return this->frame.promise().take();
       }
     };
-    return Awaiter{frame_};
+    return Awaiter{{frame_}};
   }
 
   // Begins the coroutine on this thread and blocks until it has ended, on whatever thread. A task
@@ -159,6 +164,20 @@ class [[nodiscard]] Coroutine {
   void detach() && { run(std::move(*this)); }
 
  private:
+  // Begins the coroutine by a call that returns, and not by a transfer from one to the other: g++
+  // makes a jump of that only if it optimises, and otherwise the stack grows with each coroutine
+  // that ends at once.
+  struct Begin {
+    std::coroutine_handle<promise_type> frame;
+
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> caller) const {
+      frame.promise().caller = caller;
+      frame.resume();
+      return !frame.promise().meet();
+    }
+  };
+
   explicit Coroutine(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
 
 // g++ 12 gives this warning for code that it generates itself for a coroutine.
@@ -166,16 +185,10 @@ class [[nodiscard]] Coroutine {
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
   // Awaits the end alone: the result and the error stay in the frame.
   static detail::Unawaited tell(Coroutine& coroutine, detail::Ending& ending) {
-    struct End {
-      std::coroutine_handle<promise_type> frame;
-      bool await_ready() const noexcept { return false; }
-      std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) const noexcept {
-        frame.promise().caller = caller;
-        return frame;
-      }
+    struct End : Begin {
       void await_resume() const noexcept {}
     };
-    co_await End{coroutine.frame_};
+    co_await End{{coroutine.frame_}};
     ending.set();
   }
 
