@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "carillon/timer/detail/timer_block.h"
+#include "timer/forks.h"
 #include "timer/timer_core.h"
 #include "timer/timer_shard.h"
 
@@ -12,8 +13,17 @@ using detail::Phase;
 using detail::TimerKind;
 using detail::TimerWord;
 
+TimerHandle::TimerHandle(detail::TimerBlock& block, std::uint32_t generation) noexcept
+    : block_(&block), generation_(generation), forks_(detail::fork_count()) {}
+
+bool TimerHandle::is_of_parent() const noexcept {
+  return forks_ != detail::fork_count();
+}
+
 bool TimerHandle::cancel() noexcept {
   if (block_ == nullptr) return false;
+  // The thread that was moving the timer does not go on here.
+  if (is_of_parent() && block_->word.phase(generation_) == Phase::kMoving) return false;
   const TimerWord::Cancel won = block_->word.cancel(generation_);
   if (won == TimerWord::Cancel::kLost) return false;
   if (won == TimerWord::Cancel::kWonRunning) return true;
@@ -27,13 +37,13 @@ bool TimerHandle::cancel() noexcept {
 
 bool TimerHandle::cancel_and_wait() noexcept {
   const bool won = cancel();
-  if (block_ != nullptr && !detail::running_here(*block_))
+  if (block_ != nullptr && !is_of_parent() && !detail::running_here(*block_))
     block_->word.wait_for_end_of_task(generation_);
   return won;
 }
 
 bool TimerHandle::move_by(std::int64_t delay) {
-  if (block_ == nullptr) return false;
+  if (block_ == nullptr || is_of_parent()) return false;
   switch (block_->word.begin_move(generation_)) {
     case TimerWord::Move::kLost:
       if (detail::RunFrame* run = detail::periodic_run_here(*block_, generation_)) {
@@ -63,7 +73,7 @@ bool TimerHandle::move_by(std::int64_t delay) {
 }
 
 bool TimerHandle::move_to(std::int64_t time, bool on_wall_clock) {
-  if (block_ == nullptr) return false;
+  if (block_ == nullptr || is_of_parent()) return false;
   const TimerWord::Move move = block_->word.begin_move(
       generation_, on_wall_clock ? TimerWord::Clock::kWall : TimerWord::Clock::kSteady);
   if (move == TimerWord::Move::kMoving) end_move(time);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "carillon/timer/scoped_timer.h"
 #include "carillon/timer/timer_service.h"
 
 namespace carillon::testing {
@@ -98,6 +99,24 @@ TEST(Fork, AServiceThatWasNeverUsedIsDestroyedInTheChild) {
               return 0;
             })),
             0);
+}
+
+TEST(Fork, AScopedTimerWhoseTaskTheParentIsRunningDoesNotWaitInTheChild) {
+  TimerService timers;
+  std::latch runs(1);
+  std::latch go_on(1);
+  ScopedTimer timer(timers.schedule_after(0s, [&] {
+    runs.count_down();
+    go_on.wait();
+  }));
+  runs.wait();
+  const pid_t child = in_child([&] {
+    ::alarm(20);  // ends a child that waits for ever
+    if (timer->reschedule_after(1s)) return 1;
+    return timer.reset() ? 2 : 0;
+  });
+  EXPECT_EQ(exit_code_of(child), 0);
+  go_on.count_down();
 }
 
 TEST(Signals, TasksGetThoseThatTheyCauseThemselvesAndPROF) {

@@ -16,6 +16,7 @@
 //    neither runs nor will run, and its destructor has ended: TimerHandle::cancel_and_wait(). So do
 //    not hold a lock that the task may take. Inside that task itself, they return at once.
 //  - It can be moved, and outlive the service.
+//  - In a child of fork() it waits for nobody (timer_handle.h).
 //
 // Thread safety: as a value; one thread at a time. The timer may fire meanwhile.
 #pragma once

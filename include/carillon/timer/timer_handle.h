@@ -28,6 +28,9 @@ enum class TimerState {
 //
 // Thread safety: any thread may call anything at any time, also for the same timer, and from inside
 // tasks. Nothing here waits for another thread, except cancel_and_wait().
+//
+// In a child of fork(), the parent's timers do not run, and cannot be moved. cancel_and_wait()
+// waits for no thread there: the parent's threads are not in the child.
 class TimerHandle {
  public:
   TimerHandle() noexcept = default;  // empty
@@ -80,8 +83,7 @@ class TimerHandle {
     bool on_wall_clock;
   };
   bool get_due(Due& due) const noexcept;
-  TimerHandle(detail::TimerBlock& block, std::uint32_t generation) noexcept
-      : block_(&block), generation_(generation) {}
+  TimerHandle(detail::TimerBlock& block, std::uint32_t generation) noexcept;
 
  private:
   friend struct std::hash<TimerHandle>;
@@ -89,9 +91,11 @@ class TimerHandle {
   bool move_by(std::int64_t delay);
   bool move_to(std::int64_t time, bool on_wall_clock);
   void end_move(std::int64_t deadline) noexcept;
+  bool is_of_parent() const noexcept;
 
   detail::TimerBlock* block_ = nullptr;
   std::uint32_t generation_ = 0;
+  std::uint32_t forks_ = 0;  // tells the process of the timer from its children
 };
 
 // Returns the handle of the timer whose task the calling thread is running, the innermost one; an
