@@ -71,11 +71,11 @@
 #include <vector>
 
 #include "carillon/timer/detail/sleep_gate.h"
+#include "carillon/timer/detail/tick_scale.h"
 #include "carillon/timer/timer_service.h"
 #include "timer/block_list.h"
 #include "timer/foreign_tasks.h"
 #include "timer/run_stats.h"
-#include "timer/tick_scale.h"
 #include "timer/timer_shard.h"
 #include "timer/worker_pool.h"
 

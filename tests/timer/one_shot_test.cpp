@@ -90,6 +90,24 @@ TEST_F(OneShot, ATimeBeyondTheRangeBecomesTheEndOfTheRangeAndDoesNotFireAtOnce) 
   for (TimerHandle handle : handles) EXPECT_TRUE(handle.cancel());
 }
 
+// Ticks before 0 counted as 0, so that all timers waited for it.
+TEST_F(OneShot, AClockMayBeginBeforeItsEpoch) {
+  const auto clock = std::make_shared<ManualClock>(SteadyTime(-1h), WallTime(-48h));
+  TimerService timers({.clock = clock});
+  std::vector<std::string> fired;
+  timers.schedule_after(30min, [&] { fired.emplace_back("steady"); });
+  timers.schedule_at(std::chrono::system_clock::time_point(-47h),
+                     [&] { fired.emplace_back("wall"); });
+  timers.schedule_after(
+      59min, [&] { fired.emplace_back("with slack"); }, 10min);
+  clock->advance(30min - 1ns);
+  EXPECT_TRUE(fired.empty());
+  clock->advance(1ns);
+  EXPECT_EQ(fired, std::vector<std::string>{"steady"});
+  clock->advance(30min);
+  EXPECT_EQ(fired, (std::vector<std::string>{"steady", "with slack", "wall"}));
+}
+
 TEST_F(OneShot, CancelReturnsTrueOnceAndDestroysTheTaskWithinTheCall) {
   const auto captured = std::make_shared<int>(1);
   TimerHandle handle = timers_.schedule_after(1s, [captured] { FAIL() << "it was cancelled"; });

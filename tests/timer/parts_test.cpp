@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -15,9 +16,9 @@
 
 #include "carillon/timer/detail/door.h"
 #include "carillon/timer/detail/sleep_gate.h"
+#include "carillon/timer/detail/tick_scale.h"
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
-#include "timer/tick_scale.h"
 #include "wheel/seeds.h"
 
 namespace carillon::testing {
@@ -35,11 +36,17 @@ TEST(TickScale, AgreesWithDivision) {
       const std::int64_t tick = std::max<std::int64_t>(any(), 1);
       const std::int64_t ns = any();
       const detail::TickScale scale(tick);
-      ASSERT_EQ(scale.at(ns), static_cast<Tick>(ns / tick)) << ns << " / " << tick;
-      ASSERT_EQ(scale.not_before(ns), static_cast<Tick>(ns / tick + (ns % tick != 0 ? 1 : 0)))
-          << ns << " / " << tick;
-      ASSERT_LE(scale.begin(scale.at(ns)), ns);
-      ASSERT_GE(scale.begin(scale.not_before(ns)), ns);
+      const Tick zero = scale.at(0);
+      const auto whole = static_cast<Tick>(ns / tick);
+      const Tick started = whole + (ns % tick != 0 ? 1 : 0);
+      ASSERT_EQ(scale.at(ns), zero + whole) << ns << " / " << tick;
+      ASSERT_EQ(scale.not_before(ns), zero + started) << ns << " / " << tick;
+      ASSERT_EQ(scale.at(-ns), zero - started) << -ns << " / " << tick;
+      ASSERT_EQ(scale.not_before(-ns), zero - whole) << -ns << " / " << tick;
+      for (const std::int64_t time : {ns, -ns}) {
+        ASSERT_LE(scale.begin(scale.at(time)), time);
+        ASSERT_GE(scale.begin(scale.not_before(time)), time);
+      }
     }
   }
 }
@@ -48,10 +55,13 @@ TEST(TickScale, TheEndsOfTheRange) {
   for (const std::int64_t tick :
        {std::int64_t{1}, std::int64_t{2}, std::int64_t{1'000'000}, kForever}) {
     const detail::TickScale scale(tick);
-    EXPECT_EQ(scale.at(kForever), static_cast<Tick>(kForever / tick));
-    EXPECT_EQ(scale.at(-1), 0U);
-    EXPECT_EQ(scale.not_before(-kForever), 0U);
+    EXPECT_EQ(scale.begin(scale.at(0)), 0);
+    EXPECT_EQ(scale.at(kForever) - scale.at(0), static_cast<Tick>(kForever / tick));
+    EXPECT_EQ(scale.at(0) - scale.not_before(-kForever), static_cast<Tick>(kForever / tick));
+    EXPECT_LE(scale.begin(scale.at(-kForever)), -kForever + 1);
+    EXPECT_EQ(scale.begin(scale.not_before(kForever)), kForever);
     EXPECT_EQ(scale.begin(std::numeric_limits<Tick>::max()), kForever);
+    EXPECT_EQ(std::popcount(scale.at(0)), 1) << "where timers with slack meet";
   }
 }
 

@@ -103,6 +103,18 @@ TYPED_TEST(WheelDescriptors, ATimeInThePastIsDueAtOnceAndAFarOneIsNot) {
   EXPECT_TRUE(this->timers_.cancel(far));
 }
 
+TYPED_TEST(WheelDescriptors, TimeMayBeginBeforeZero) {
+  WheelDescriptor<TypeParam> timers(1ms, at(-1s));
+  Timer before(1);
+  Timer after(2);
+  timers.schedule_at(before, at(-500ms));
+  timers.schedule_at(after, at(500ms));
+  EXPECT_EQ(timers.dispatch_at(at(-500ms - 1ns), this->logging()), 0U);
+  EXPECT_EQ(timers.dispatch_at(at(-500ms), this->logging()), 1U);
+  EXPECT_EQ(timers.dispatch_at(at(500ms - 1ns), this->logging()), 0U);
+  EXPECT_EQ(timers.dispatch_at(at(500ms), this->logging()), 1U);
+}
+
 TYPED_TEST(WheelDescriptors, TheDescriptorIsReadableExactlyWhileSomethingIsDue) {
   WheelDescriptor<TypeParam> timers;
   Timer a(1);

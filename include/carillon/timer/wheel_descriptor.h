@@ -52,6 +52,7 @@
 
 #include "carillon/timer/detail/deadline_descriptor.h"
 #include "carillon/timer/detail/durations.h"
+#include "carillon/timer/detail/tick_scale.h"
 #include "carillon/timer/timer_clock.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/slack.h"
@@ -72,7 +73,7 @@ class WheelDescriptor {
       : WheelDescriptor(tick, std::chrono::steady_clock::now()) {}
   // For a loop that has a time of its own, and for tests: time begins at `start`.
   WheelDescriptor(std::chrono::nanoseconds tick, TimePoint start)
-      : tick_(checked(tick)), model_(at(detail::to_ns(start.time_since_epoch()))) {}
+      : scale_(checked(tick)), model_(scale_.at(detail::to_ns(start.time_since_epoch()))) {}
   WheelDescriptor(const WheelDescriptor&) = delete;
   WheelDescriptor& operator=(const WheelDescriptor&) = delete;
   ~WheelDescriptor() = default;
@@ -125,7 +126,7 @@ class WheelDescriptor {
   // counts as the latter.
   template <class OnExpire>
   std::size_t dispatch_at(TimePoint now, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
-    const Tick to = std::max(at(detail::to_ns(now.time_since_epoch())), model_.now());
+    const Tick to = std::max(scale_.at(detail::to_ns(now.time_since_epoch())), model_.now());
     const Settle settle{*this, to};
     return model_.advance(to, std::forward<OnExpire>(on_expire), limit);
   }
@@ -134,7 +135,7 @@ class WheelDescriptor {
   // set.
   std::optional<TimePoint> readable_at() const noexcept {
     if (told_ == kNever) return std::nullopt;
-    return TimePoint(std::chrono::nanoseconds(begin(told_)));
+    return TimePoint(std::chrono::nanoseconds(scale_.begin(told_)));
   }
 
   // --- the model
@@ -180,21 +181,13 @@ class WheelDescriptor {
     return TimePoint(std::chrono::nanoseconds(detail::add_ns(now, delay)));
   }
 
-  // Tick n begins at n times the length of a tick; times before 0 count as 0.
-  Tick at(std::int64_t ns) const noexcept { return ns <= 0 ? 0 : static_cast<Tick>(ns / tick_); }
-  std::int64_t begin(Tick tick) const noexcept {
-    return std::cmp_greater(tick, detail::kForever / tick_)
-               ? detail::kForever
-               : static_cast<std::int64_t>(tick) * tick_;
-  }
-
   // The first tick that does not begin before `time`; with slack, the cheapest of the ticks from
   // there on (slack.h).
   Tick tick_for(TimePoint time, std::chrono::nanoseconds slack) const noexcept {
-    const std::int64_t ns = detail::to_ns(time.time_since_epoch());
-    const Tick tick = ns <= 0 ? 0 : static_cast<Tick>((ns - 1) / tick_ + 1);
-    return slack.count() < tick_ ? tick
-                                 : relaxed_expiry(tick, static_cast<Tick>(slack.count() / tick_));
+    const Tick tick = scale_.not_before(detail::to_ns(time.time_since_epoch()));
+    return slack.count() < scale_.tick()
+               ? tick
+               : relaxed_expiry(tick, static_cast<Tick>(slack.count() / scale_.tick()));
   }
 
   void call_for(Tick tick) noexcept {
@@ -204,13 +197,13 @@ class WheelDescriptor {
     if (tick == kNever) {
       descriptor_.never();
     } else {
-      descriptor_.set(begin(tick));
+      descriptor_.set(scale_.begin(tick));
     }
     told_ = tick;
   }
 
   detail::DeadlineDescriptor descriptor_;
-  const std::int64_t tick_;  // ns
+  const detail::TickScale scale_;
   Model model_;
   Tick told_ = kNever;  // the tick that the descriptor is set to
   bool dispatching_ = false;
