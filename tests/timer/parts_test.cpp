@@ -6,9 +6,11 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -116,6 +118,27 @@ TEST(Tasks, SmallOnesAreStoredInsideLargeOnesOnTheHeapAndBothMove) {
   moved = std::move(large);
   moved();
   EXPECT_EQ(called, 1 + 'x');
+}
+
+TEST(Tasks, AnEmptyFunctionIsRefused) {
+  TimerService timers({.clock = std::make_shared<ManualClock>()});
+  const auto message = [](auto&& call) -> std::string {
+    try {
+      call();
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string empty =
+      "carillon: a task is an empty function; it must be one that can be called";
+  EXPECT_EQ(message([&] { timers.schedule_after(1s, std::function<void()>()); }), empty);
+  EXPECT_EQ(message([&] { timers.schedule_every(1s, static_cast<void (*)()>(nullptr)); }), empty);
+  EXPECT_EQ(message([&] { TimerTask(std::function<void()>()); }), empty);
+  EXPECT_EQ(message([] { TimerExecutor::by(nullptr); }),
+            "carillon: TimerExecutor::by() was given an empty function; give it one that takes a "
+            "DueTask, or make it TimerExecutor::timer_thread()");
+  EXPECT_EQ(timers.pending(), 0U);
 }
 
 struct Note {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -56,11 +57,16 @@ class TimerExecutor {
 
   // The timer thread hands each due task to this function of yours, which should not block. If it
   // throws, the task is not run: the exception goes to TimerOptions::on_error, and the timer counts
-  // as cancelled.
+  // as cancelled. Throws std::invalid_argument if the function is empty.
   //
   //   carillon::TimerExecutor::by(
   //       [&io](carillon::DueTask task) { asio::post(io, std::move(task)); })
-  static TimerExecutor by(Function hand_over) { return TimerExecutor(0, std::move(hand_over)); }
+  static TimerExecutor by(Function hand_over) {
+    if (hand_over) return TimerExecutor(0, std::move(hand_over));
+    throw std::invalid_argument(
+        "carillon: TimerExecutor::by() was given an empty function; give it one that takes a "
+        "DueTask, or make it TimerExecutor::timer_thread()");
+  }
 
   unsigned threads() const noexcept { return threads_; }
   const Function& function() const noexcept { return function_; }

@@ -111,8 +111,9 @@ class TimerService {
   //
   // Each schedules `task`, which is called without arguments, and returns the timer's handle. O(1).
   // They throw TimersStopped, TooManyTimers, TimersForked, std::bad_alloc, std::system_error if the
-  // timer thread cannot be started, and what moving the task throws; then nothing was scheduled. A
-  // negative slack counts as 0.
+  // timer thread cannot be started, std::invalid_argument if the task is an empty std::function or
+  // function pointer, and what moving the task throws; then nothing was scheduled. A negative slack
+  // counts as 0.
   template <class Rep, class Period, class F>
   TimerHandle schedule_after(std::chrono::duration<Rep, Period> delay, F&& task,
                              std::chrono::nanoseconds slack = {}) {

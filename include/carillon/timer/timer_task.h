@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -81,12 +83,23 @@ struct TaskOnHeap {
   static constexpr TaskOps kOps{call, move, destroy, next_time_of<F, TaskOnHeap>()};
 };
 
-// Makes a callable in `storage`. Throws what the callable's constructor throws, and std::bad_alloc
-// if the callable does not fit in place.
+// True for callables that may be empty.
+template <class F>
+inline constexpr bool kMayBeEmpty = std::is_pointer_v<F>;
+template <class Signature>
+inline constexpr bool kMayBeEmpty<std::function<Signature>> = true;
+
+// Makes a callable in `storage`. Throws what the callable's constructor throws, std::bad_alloc if
+// the callable does not fit in place, and std::invalid_argument if it is empty.
 template <class F>
 const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
   using Callable = std::decay_t<F>;
   static_assert(std::is_invocable_v<Callable&>, "a task is called without arguments");
+  if constexpr (kMayBeEmpty<Callable>) {
+    if (callable == nullptr)
+      throw std::invalid_argument(
+          "carillon: a task is an empty function; it must be one that can be called");
+  }
   if constexpr (fits_in_place<Callable>()) {
     std::construct_at(reinterpret_cast<Callable*>(storage.bytes), std::forward<F>(callable));
     return TaskInPlace<Callable>::kOps;
