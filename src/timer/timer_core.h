@@ -116,8 +116,11 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   // A deadline, in ns of the steady clock, was published. Wakes the timer thread if it would sleep
   // past it.
   void call_timer_thread(std::int64_t deadline) noexcept {
-    if (gate_.must_wake(deadline)) alarm_->wake();
+    if (must_wake_timer_thread(deadline)) wake_timer_thread();
   }
+  // The same in two steps: if the first returns true, the caller takes the second, soon.
+  bool must_wake_timer_thread(std::int64_t deadline) noexcept { return gate_.must_wake(deadline); }
+  void wake_timer_thread() noexcept { alarm_->wake(); }
 
   // timer_begun(): a timer has come to its shard. timer_ended(): a timer has ended, but not as a
   // one-shot timer that ran. The latter is called before the end is counted, so that `pending`

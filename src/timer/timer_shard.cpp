@@ -37,11 +37,14 @@ bool TimerShard::submit(TimerBlock& block) {
     throw;
   }
   count_in(block);
-  // The timer thread is called after leave(), so that it finds the door open when it comes. (The
-  // service cannot be gone by then: its caller is still inside a call to it.)
-  const std::int64_t call_for = std::exchange(call_for_, kForever);
+  // The timer thread is woken after leave(), so that it finds the door open when it comes. As soon
+  // as this thread has left, the timer may run, and its task may destroy the service: so the core
+  // is held.
+  std::shared_ptr<TimerCore> sleeping;
+  if (core_.must_wake_timer_thread(std::exchange(call_for_, kForever)))
+    sleeping = core_.shared_from_this();
   leave();
-  if (call_for != kForever) core_.call_timer_thread(call_for);
+  if (sleeping != nullptr) sleeping->wake_timer_thread();
   return true;
 }
 

@@ -17,6 +17,7 @@
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
 #include "timer/allocations.h"
+#include "timer/holding_clock.h"
 
 namespace carillon::testing {
 namespace {
@@ -285,6 +286,17 @@ TEST(Closing, DrainInsideATaskIsAnError) {
   timers.schedule_after(0s, [&] { timers.drain(); });
   timers.drain();
   EXPECT_EQ(said, "carillon: drain() was called from inside a task, which it would wait for");
+}
+
+// The thread that schedules was about to wake the timer thread of a service that was gone.
+TEST(Closing, ATaskMayDestroyTheServiceBeforeItsSchedulingHasReturned) {
+  const auto seen = std::make_shared<HoldingClock::Seen>();
+  auto* timers = new TimerService({.clock = std::make_shared<HoldingClock>(seen)});
+  timers->schedule_after(1h, [] {});
+  while (!seen->sleeping) std::this_thread::yield();
+  timers->schedule_after(0s, [timers] { delete timers; });
+  while (!seen->destroyed) std::this_thread::yield();
+  EXPECT_FALSE(seen->destroyed_in_use);
 }
 
 }  // namespace
