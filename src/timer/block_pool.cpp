@@ -114,11 +114,17 @@ struct GiveBackAtThreadEnd {
 thread_local GiveBackAtThreadEnd give_back;
 
 [[gnu::noinline]] TimerBlock& acquire_slowly() {
+  if (thread_ends) {  // nothing would give back what the thread kept
+    FreeList bundle = Depot::instance().take();
+    TimerBlock& block = bundle.pop();
+    Depot::instance().give(bundle);
+    return block;
+  }
   if (second_list.head != nullptr) {
     first_list = second_list;
     second_list = {nullptr, 0};
   } else {
-    if (!thread_ends) give_back.exist();
+    give_back.exist();
     first_list = Depot::instance().take();
   }
   return first_list.pop();

@@ -11,6 +11,7 @@ namespace carillon::testing {
 
 constinit thread_local std::size_t allocations = 0;
 constinit thread_local bool memory_is_short = false;
+std::atomic<std::size_t> block_slabs{0};
 std::function<void()> at_next_slab;
 
 }  // namespace carillon::testing
@@ -29,8 +30,11 @@ constexpr std::size_t kSlabAlignment = alignof(carillon::detail::Slab<64>);
 static_assert(alignof(carillon::detail::TimerBlock) < kSlabAlignment);
 
 void* allocate_aligned(std::size_t size, std::size_t alignment) {
+  using carillon::detail::TimerBlock;
   using carillon::testing::at_next_slab;
   if (alignment == kSlabAlignment && at_next_slab) std::exchange(at_next_slab, nullptr)();
+  if (alignment == alignof(carillon::detail::TimerBlock) && size > 256 * sizeof(TimerBlock))
+    ++carillon::testing::block_slabs;
   const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
   if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
   throw std::bad_alloc();

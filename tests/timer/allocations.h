@@ -2,6 +2,7 @@
 // when a wheel takes memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 
@@ -11,6 +12,9 @@ namespace carillon::testing {
 // for the whole program.)
 extern constinit thread_local std::size_t allocations;
 extern constinit thread_local bool memory_is_short;
+
+// The slabs of timer blocks that the process has taken.
+extern std::atomic<std::size_t> block_slabs;
 
 // While it lives, operator new without an alignment throws std::bad_alloc on this thread.
 struct NoMemory {

@@ -21,6 +21,7 @@
 #include "carillon/timer/detail/tick_scale.h"
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
+#include "timer/allocations.h"
 #include "wheel/seeds.h"
 
 namespace carillon::testing {
@@ -205,6 +206,30 @@ TEST(SleepGate, OnlyOneCallerWakesASleeperAndNoneWakesOneThatIsAwake) {
   EXPECT_FALSE(gate.must_wake(50)) << "somebody has woken it";
   gate.announce(kForever);
   EXPECT_TRUE(gate.must_wake(50));
+}
+
+// Schedules a timer in the destructor of one of its thread_local objects.
+struct SchedulesAtThreadEnd {
+  TimerService* timers = nullptr;
+  ~SchedulesAtThreadEnd() {
+    if (timers != nullptr) timers->schedule_after(1h, [] {}).cancel();
+  }
+};
+thread_local SchedulesAtThreadEnd at_thread_end;
+
+// Each such thread kept 64 blocks, of which a slab has 512.
+TEST(Costs, AThreadThatSchedulesWhileItEndsKeepsNoMemory) {
+  TimerService timers({.clock = std::make_shared<ManualClock>()});
+  const auto use_a_thread = [&timers] {
+    std::thread([&timers] {
+      at_thread_end.timers = &timers;  // made before, and so destroyed after what the pool keeps
+      timers.schedule_after(1h, [] {}).cancel();
+    }).join();
+  };
+  use_a_thread();
+  const std::size_t before = block_slabs;
+  for (int i = 0; i < 100; ++i) use_a_thread();
+  EXPECT_EQ(block_slabs - before, 0U);
 }
 
 // A million timers of 30 s, all but the last 100 cancelled, as a busy service has in a second.
