@@ -26,7 +26,7 @@ void set_time(int descriptor, std::int64_t ns) noexcept {
 DeadlineDescriptor::DeadlineDescriptor()
     : descriptor_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (descriptor_ < 0)
-    throw std::system_error(errno, std::generic_category(), "carillon: no timerfd for a wheel");
+    throw std::system_error(errno, std::generic_category(), "carillon: no timerfd for timers");
 }
 
 DeadlineDescriptor::~DeadlineDescriptor() {

@@ -1,5 +1,7 @@
-// The machine's clocks, and their alarm. The alarm polls two descriptors: an event that wakes it,
-// and a timer that notices when the wall clock is set.
+// The machine's clocks, and their alarm. The alarm polls up to three descriptors: an event that
+// wakes it, and a timer for each clock. The timers are set to a moment. A time-out would not do: if
+// the process is stopped (SIGSTOP, a debugger, a frozen container), the kernel begins ppoll() again
+// with what was left of it. The timer on the wall clock also notices when that clock is set.
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -9,10 +11,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <system_error>
 #include <utility>
 
+#include "carillon/timer/detail/deadline_descriptor.h"
 #include "carillon/timer/timer_clock.h"
 
 namespace carillon {
@@ -56,20 +60,27 @@ class MachineAlarm final : public TimerAlarm {
   }
 
   void sleep_until(SteadyTime steady, WallTime wall) override {
-    nanoseconds left = steady == SteadyTime::max() ? nanoseconds::max()
-                                                   : steady - std::chrono::steady_clock::now();
-    if (wall != WallTime::max() && !watch_wall_clock(wall)) {
+    const bool watches_wall = wall != WallTime::max() && watch_wall_clock(wall);
+    if (wall != WallTime::max() && !watches_wall) {
       // No descriptor is left to watch the wall clock by: look at it every second.
-      left = std::min(left, std::clamp<nanoseconds>(wall - std::chrono::system_clock::now(),
-                                                    nanoseconds(0), nanoseconds(kSecond)));
+      const nanoseconds left = std::clamp<nanoseconds>(wall - std::chrono::system_clock::now(),
+                                                       nanoseconds(0), nanoseconds(kSecond));
+      steady = std::min<SteadyTime>(steady, std::chrono::steady_clock::now() + left);
     }
-    const timespec timeout = as_timespec(left);
-    pollfd watched[2] = {{wake_.get(), POLLIN, 0}, {wall_.get(), POLLIN, 0}};
-    const nfds_t count = wall != WallTime::max() && wall_.get() >= 0 ? 2 : 1;
-    ::ppoll(watched, count, left == nanoseconds::max() ? nullptr : &timeout, nullptr);
-    if ((watched[0].revents & POLLIN) != 0) empty(wake_);
+    const bool ends = steady != SteadyTime::max();
+    const bool is_over = ends && steady <= std::chrono::steady_clock::now();
+    if (ends && !is_over && steady != set_to_) {
+      deadline_.set(steady.time_since_epoch().count());
+      set_to_ = steady;
+    }
+    // A descriptor of -1 is left out.
+    pollfd watched[3] = {{wake_.get(), POLLIN, 0},
+                         {ends ? deadline_.get() : -1, POLLIN, 0},
+                         {watches_wall ? wall_.get() : -1, POLLIN, 0}};
+    ::poll(watched, std::size(watched), is_over ? 0 : -1);
+    if (watched[0].revents != 0) empty(wake_);
     // The read fails with ECANCELED if the clock was set.
-    if (count == 2 && watched[1].revents != 0) empty(wall_);
+    if (watched[2].revents != 0) empty(wall_);
   }
 
   void wake() noexcept override {
@@ -98,6 +109,8 @@ class MachineAlarm final : public TimerAlarm {
   }
 
   Descriptor wake_;
+  detail::DeadlineDescriptor deadline_;
+  SteadyTime set_to_ = SteadyTime::max();  // what deadline_ is set to
   Descriptor wall_{-1};
 };
 

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
 
 #include <algorithm>
 #include <utility>
@@ -27,10 +26,6 @@ std::thread start_thread(std::string name, std::function<void()> body) {
     body();
     body = nullptr;
   });
-}
-
-void sleep_exactly() noexcept {
-  ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 }
 
 }  // namespace carillon::detail

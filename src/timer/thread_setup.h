@@ -1,4 +1,4 @@
-// Starting the threads of a timer service: their names, their signals, how exactly they sleep.
+// Starting the threads of a timer service: their names and their signals.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,5 @@ namespace carillon::detail {
 // (SEGV, BUS, FPE, ILL, TRAP, SYS), so that handlers for crashes work, and PROF, so that profilers
 // see it. Throws std::system_error.
 std::thread start_thread(std::string name, std::function<void()> body);
-
-// Makes the calling thread's sleeps end on time: by default Linux adds up to 50 µs.
-void sleep_exactly() noexcept;
 
 }  // namespace carillon::detail

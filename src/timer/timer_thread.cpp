@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "timer/thread_setup.h"
 #include "timer/timer_core.h"
 
 namespace carillon::detail {
@@ -34,7 +33,6 @@ bool TimerCore::is_its_timer_thread() const noexcept {
 
 void TimerCore::turn_wheels() {
   timer_thread_of = this;
-  sleep_exactly();
   for (;;) {
     const ClockTimes now = read_clocks();
     const bool more = collect_due(now);

@@ -1,10 +1,11 @@
-// Where a timer service meets its process: fork(), and signals.
+// Where a timer service meets its process: fork(), signals, and a process that is stopped.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <latch>
 #include <string>
 #include <string_view>
@@ -117,6 +118,39 @@ TEST(Fork, AScopedTimerWhoseTaskTheParentIsRunningDoesNotWaitInTheChild) {
   });
   EXPECT_EQ(exit_code_of(child), 0);
   go_on.count_down();
+}
+
+// SIGSTOP, a debugger and `docker pause` stop a process; its time goes on. The timer fired by what
+// was left of its delay after the process went on.
+TEST(Stopped, ATimerThatHasBecomeDueMeanwhileFiresWhenTheProcessGoesOn) {
+  using Clock = std::chrono::steady_clock;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    TimerService timers;
+    std::latch fired(1);
+    timers.schedule_after(2s, [&] {
+      const std::int64_t at = Clock::now().time_since_epoch().count();
+      if (::write(ends[1], &at, sizeof at) == sizeof at) fired.count_down();
+    });
+    std::this_thread::sleep_for(100ms);  // so that the timer thread sleeps by now
+    const std::int64_t scheduled = 0;
+    if (::write(ends[1], &scheduled, sizeof scheduled) != sizeof scheduled) ::_exit(1);
+    fired.wait();
+    ::_exit(0);
+  }
+  std::int64_t from_child = 1;
+  ASSERT_EQ(::read(ends[0], &from_child, sizeof from_child), ssize_t{sizeof from_child});
+  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  std::this_thread::sleep_for(2100ms);
+  const std::int64_t goes_on = Clock::now().time_since_epoch().count();
+  ASSERT_EQ(::kill(child, SIGCONT), 0);
+  ASSERT_EQ(::read(ends[0], &from_child, sizeof from_child), ssize_t{sizeof from_child});
+  EXPECT_EQ(exit_code_of(child), 0);
+  EXPECT_LT(std::chrono::nanoseconds(from_child - goes_on), 1s);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST(Signals, TasksGetThoseThatTheyCauseThemselvesAndPROF) {
