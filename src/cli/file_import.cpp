@@ -281,6 +281,7 @@ void FileImport::put_large(const Pending& large) {
   use(job.tube);
   const PutAnswer answer = put_one(large, options);
   ++(was_put(answer) ? jobs_ : job.key.empty() ? already_ : met_);
+  if (was_put(answer) && job.key.empty()) ++keyed_;
 }
 
 void FileImport::use(const std::string& tube) {

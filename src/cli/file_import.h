@@ -60,10 +60,12 @@ class FileImport {
   // refuses a job, or if the file is an export that was not finished.
   void run();
 
-  std::uint64_t jobs() const { return jobs_; }          // put, or with a dry run, that would be
-  std::uint64_t already() const { return already_; }    // put by an import before
-  std::uint64_t met() const { return met_; }            // not put: the tube has a job with this key
-  std::uint64_t settings() const { return settings_; }  // of tubes and groups
+  std::uint64_t jobs() const { return jobs_; }        // put, or with a dry run, that would be
+  std::uint64_t already() const { return already_; }  // put by an import before
+  std::uint64_t met() const { return met_; }          // not put: the tube has a job with this key
+  // Large bodies without a key, which got one, so that the import can be run again.
+  std::uint64_t keyed() const { return keyed_; }
+  std::uint64_t settings() const { return settings_; }    // of tubes and groups
   std::uint64_t schedules() const { return schedules_; }  // that were set
   // Types of lines that were passed over.
   const std::map<std::string, std::uint64_t>& passed_over() const { return passed_over_; }
@@ -107,6 +109,7 @@ class FileImport {
   std::uint64_t jobs_ = 0;
   std::uint64_t already_ = 0;
   std::uint64_t met_ = 0;
+  std::uint64_t keyed_ = 0;
   std::uint64_t settings_ = 0;
   std::uint64_t schedules_ = 0;
   std::vector<FileSetting> at_end_;  // what holds back puts

@@ -187,6 +187,7 @@ void print_result(const FileImport& import, milliseconds took, bool json) {
     object["jobs"] = import.jobs();
     object["already"] = import.already();
     object["exist"] = import.met();
+    object["keyed"] = import.keyed();
     object["settings"] = import.settings();
     object["schedules"] = import.schedules();
     object["milliseconds"] = took.count();
@@ -200,6 +201,12 @@ void print_result(const FileImport& import, milliseconds took, bool json) {
   if (import.already() > 0) {
     remark(fmt::format("{} had been put by an import before; --once TOKEN puts them again",
                        counted(import.already(), "other")));
+  }
+  if (import.keyed() > 0) {
+    remark(
+        fmt::format("{} of more than 256 KiB had no key and got one, import:...: so a run again "
+                    "does not put it twice",
+                    counted(import.keyed(), "job")));
   }
   if (import.met() == 1) remark("1 was not put: its tube has a job with its key");
   if (import.met() > 1)

@@ -378,6 +378,24 @@ class ExportImportTest(CliCase):
         bodies = [c.call(b"reserve-with-timeout 0").body for _ in range(3)]
         self.assertEqual(bodies, [b"first", b"a" * 300_000, b"b" * 300_000])
 
+    def test_a_large_body_without_a_key_gets_one_and_that_is_said(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        self.write({"body": "L" * 300_000}, {"body": "M" * 300_000, "key": "mine"}, {"body": "s"})
+        arguments = ("import", str(self.out), *self.at(server))
+        done = self.run_carillon(*arguments)
+        self.assertEqual(
+            done.stderr.decode(),
+            "1 job of more than 256 KiB had no key and got one, import:...: so a run again does "
+            "not put it twice\n",
+        )
+        c = server.connect()
+        keys = sorted(c.stats(b"show-job %d" % job).get("key", "") for job in (1, 2, 3))
+        self.assertEqual(keys[0], "")
+        self.assertRegex(keys[1], '^"import:')
+        self.assertEqual(keys[2], '"mine"')
+        self.assertEqual(json.loads(self.carillon(*arguments, "--json"))["keyed"], 0)
+
     def test_a_file_goes_into_another_tube_as_well(self):
         self.write({"tube": "mail", "body": "x"}, {"tube": "mail", "body": "y" * 60_000})
         for name, jobs in (("mail", 2), ("mail=post", 2), ("mail", 0), ("mail=post", 0)):
