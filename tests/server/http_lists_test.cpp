@@ -380,6 +380,14 @@ TEST_F(HttpLists, APatchOfATubeLeavesWhatItDoesNotName) {
                           {"lost_fails", false}}));
   tube = patch(R"({"retry":{"backoff":{"initial":"3s"}}})");
   EXPECT_EQ(tube.at("retry").at("backoff").at("type"), "fixed");
+  // Twice 0 is 0: it would be 0 for ever.
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/mail",
+                R"({"retry":{"backoff":{"type":"exponential","initial":"0s","max":"1s"}}})")
+                .value()
+                .at("errors")
+                .at(0)
+                .at("pointer"),
+            "/retry/backoff/initial");
   tube = patch(R"({"retry":{"backoff":null}})");
   EXPECT_EQ(tube.at("retry").at("backoff").at("initial"), "0s");
   EXPECT_EQ(tube.at("retry").at("max_attempts"), 9);

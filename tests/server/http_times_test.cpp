@@ -73,6 +73,11 @@ TEST_F(HttpSession, ASpreadThatLeadsBeyondTheYear9999IsNamed) {
   EXPECT_EQ(wrong(ask("POST", "/v1/tubes/t/jobs:batch", R"({"jobs":[{},)" + job + "]}")),
             "/jobs/1/spread");
   EXPECT_EQ(wrong(put(R"({"due":"9999-12-31T23:59:59Z","expires_in":"4000000d"})")), "/expires_in");
+  // No worker would ever get it.
+  for (const char* const delay : {"1h", "30m"})
+    EXPECT_EQ(wrong(put(fmt::format(R"({{"delay":"{}","expires_in":"30m"}})", delay))),
+              "/expires_in");
+  EXPECT_EQ(put(R"({"delay":"1799999ms","expires_in":"30m"})").status, 201);
 }
 
 // Nothing is due before 1970; but the filter would not say what was written.

@@ -47,6 +47,21 @@ TEST_F(SessionJobs, AJobExpires) {
   EXPECT_EQ(client.say("put-job 1 spread=9999999d\r\na\r\n"), "OUT_OF_RANGE\r\n");
 }
 
+// No worker would ever get it.
+TEST_F(SessionJobs, AJobDoesNotExpireBeforeItsDelayIsOver) {
+  const std::string_view why =
+      "BAD_OPTION expires-in: 1800000ms are over before the delay of 3600000ms is, so no worker "
+      "would get the job\r\n";
+  EXPECT_EQ(client.say("put-job 1 delay=1h expires-in=30m\r\na\r\n"), why);
+  EXPECT_EQ(client.say("put-job 1 delay=1h expires-in=1h\r\na\r\n").substr(0, 23),
+            "BAD_OPTION expires-in: ");
+  EXPECT_EQ(client.say("put-job 1 delay=1h expires-in=3600001ms\r\na\r\n"), "INSERTED 1\r\n");
+  EXPECT_EQ(client.say("patch-job 1 expires-in=30m delay=1h\r\n"), why);
+  EXPECT_EQ(client.say("put-jobs 6 expires-in=30m delay=1h\r\n1\r\na\r\n\r\n"), why);
+  EXPECT_EQ(client.say("put-jobs 15 expires-in=30m\r\n1 delay=1h\r\na\r\n\r\n"),
+            "REFUSED 1 " + std::string(why));
+}
+
 TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(client.say("put-job 4 delya=3s\r\nquit\r\n"),
             "BAD_OPTION \"delya\": no such option; there are pri delay due ttr spread expires-in "

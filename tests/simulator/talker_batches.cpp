@@ -2,6 +2,7 @@
 
 #include "simulator/talker_batches.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
@@ -59,11 +60,22 @@ bool names_instead(const Command& put, std::string_view option) {
   return option.starts_with("expires-at=") && names(put, " expires-in=");
 }
 
+// Returns true if a job would expire before its delay is over, and so the batch would be refused.
+bool clashes(const Command& usual, const std::vector<Command>& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(), [&usual](const Command& job) {
+    const bool has_due = names(job, " delay=") || names(job, " due=");
+    const bool expires = names(job, " expires-in=") || names(job, " expires-at=");
+    const std::optional<queue::Millis> in = expires ? job.expiry.in : usual.expiry.in;
+    return in && (has_due ? job.delay : usual.delay) >= *in;
+  });
+}
+
 // Options in the line of the batch, for the jobs that do not name them: those of another put.
 void choose_defaults(std::vector<Command>& jobs, std::vector<std::string>& options, Random& random,
                      queue::Now now) {
   if (below(random, 3) == 0) return;
   const Command usual = random_put_job(random, now, {});
+  if (clashes(usual, jobs)) return;
   std::string_view line = line_of_put(usual);  // which begins with two words
   const std::vector<Command> as_sent = jobs;
   while (line.find(' ') != std::string_view::npos) {

@@ -56,13 +56,15 @@ std::string name_job(Command& command, const Model& model, Random& random) {
   return "key=" + command.key;
 }
 
+// A job that would expire before its delay is over is refused.
 ExpiryOptions random_expiry(std::vector<std::string>& options, bool of_put, Random& random,
-                            queue::Now now) {
+                            queue::Now now, Millis delay) {
   ExpiryOptions expiry;
   const std::uint64_t when = below(random, 8);
   if (when < 4) {
     expiry.in = one_of(
         random, std::array<std::uint64_t, 6>{1, 300, 1'500, 2'000, 70'000, 40ULL * 24 * 3'600'000});
+    if (*expiry.in <= delay) *expiry.in += delay;
     options.push_back("expires-in=" + duration(*expiry.in));
   } else if (when < 6) {
     expiry.at = random_moment(random, now);
@@ -132,7 +134,7 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
     put.attributes = random_attributes(random);
     options.push_back("attributes=" + *put.attributes);
   }
-  if (below(random, 4) == 0) put.expiry = random_expiry(options, true, random, now);
+  if (below(random, 4) == 0) put.expiry = random_expiry(options, true, random, now, put.delay);
   if (below(random, 8) == 0) {
     put.spread = one_of(random, std::array<std::uint64_t, 4>{1, 300, 20'000, 200'000});
     options.push_back("spread=" + duration(put.spread));
@@ -166,7 +168,8 @@ Command random_patch(const Model& model, Random& random, queue::Now now, std::si
     command.patch.due_in = random_time(random);
     options.push_back("delay=" + duration(*command.patch.due_in));
   }
-  if (below(random, 4) == 0) command.expiry = random_expiry(options, false, random, now);
+  const Millis delay = command.patch.due_in.value_or(0);
+  if (below(random, 4) == 0) command.expiry = random_expiry(options, false, random, now, delay);
   if (below(random, 8) == 0) {
     command.attributes = random_attributes(random);
     options.push_back("attributes=" + *command.attributes);

@@ -71,6 +71,9 @@ JobOptions::Backoff backoff(std::string_view text) {
   if (to == std::string_view::npos) return {.first = one_backoff(text), .longest = 0};
   const JobOptions::Backoff backoff{.first = one_backoff(text.substr(0, to)),
                                     .longest = one_backoff(text.substr(to + kTo.size()))};
+  if (backoff.first == 0 && backoff.longest > 0)
+    refuse_option(fmt::format(
+        "{}: twice 0 is 0, so the first is at least 1ms; 0 alone is no back-off", quoted(text)));
   if (backoff.longest < backoff.first)
     refuse_option(fmt::format("{}: the longest is shorter than the first", quoted(text)));
   return backoff;
@@ -230,6 +233,11 @@ void check_expiry(const JobOptions& options, OptionsOf of) {
     refuse_option(of == OptionsOf::kSchedule
                       ? "expires-in: 0 is not allowed; without it no job expires"
                       : "expires-in: 0 is not allowed; expires-at=never is");
+  if (options.delay && options.expires_in && *options.delay >= *options.expires_in) {
+    refuse_option(fmt::format(
+        "expires-in: {}ms are over before the delay of {}ms is, so no worker would get the job",
+        *options.expires_in, *options.delay));
+  }
   if (!options.at_expiry || options.expires_in || options.expires_at) return;
   if (of == OptionsOf::kPut) refuse_option("at-expiry: needs expires-in or expires-at");
   if (of == OptionsOf::kSchedule) refuse_option("at-expiry: needs expires-in");
