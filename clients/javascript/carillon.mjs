@@ -187,12 +187,13 @@ function scalar(told) {
   if (!/^".*"$/s.test(told)) return /^[0-9]+$/.test(told) ? Number(told) : told;
   return told
     .slice(1, -1)
-    .replace(/\\(?:x([0-9a-f]{2})|(.))/gs, (_, hex, sign) =>
-      hex ? String.fromCharCode(parseInt(hex, 16)) : sign,
+    .replace(/\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))/gs, (_, two, four, sign) =>
+      sign ?? String.fromCharCode(parseInt(two ?? four, 16)),
     );
 }
 
-// Reads the subset of YAML that the server writes: fields, a list, or a list of fields.
+// Reads the subset of YAML that the server writes: fields, a list, or a list of fields. What is not
+// UTF-8 comes as Base64, and becomes a Buffer.
 function yaml(text) {
   const items = [];
   let fields = {};
@@ -206,7 +207,9 @@ function yaml(text) {
     }
     const at = line.indexOf(": ");
     const name = (at < 0 ? line : line.slice(0, at)).trim();
-    fields[name] = scalar(at < 0 ? "" : line.slice(at + 2));
+    const value = scalar(at < 0 ? "" : line.slice(at + 2));
+    if (name.endsWith("_base64")) fields[name.slice(0, -7)] = Buffer.from(value, "base64");
+    else fields[name] = value;
   }
   return items.length > 0 ? items : fields;
 }

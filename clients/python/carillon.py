@@ -222,8 +222,8 @@ def _options(options: Dict[str, Any]) -> str:
 def _scalar(value: str) -> Union[int, str, bool]:
     if len(value) > 1 and value[0] == value[-1] == '"':
         return re.sub(
-            r"\\(?:x([0-9a-f]{2})|(.))",
-            lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2],
+            r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))",
+            lambda escape: escape[3] or chr(int(escape[1] or escape[2], 16)),
             value[1:-1],
         )
     if value in ("true", "false"):
@@ -232,7 +232,8 @@ def _scalar(value: str) -> Union[int, str, bool]:
 
 
 def _yaml(text: str) -> Any:
-    """Reads the subset of YAML that the server writes: a dict, a list, or a list of dicts."""
+    """Reads the subset of YAML that the server writes: a dict, a list, or a list of dicts. What is
+    not UTF-8 comes as Base64, and is returned as bytes."""
     items: List[Any] = []
     fields: Dict[str, Any] = {}
     for line in text.split("\n")[1:-1]:
@@ -243,7 +244,10 @@ def _yaml(text: str) -> Any:
                 continue
             items[-1] = fields = {}
         name, _, value = line.strip().partition(": ")
-        fields[name] = _scalar(value)
+        if name.endswith("_base64"):
+            fields[name[: -len("_base64")]] = base64.b64decode(_scalar(value))
+        else:
+            fields[name] = _scalar(value)
     return items or (fields or [])
 
 

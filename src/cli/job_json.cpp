@@ -22,7 +22,8 @@ void add_body(boost::json::object& object, const std::string& body) {
 boost::json::object shown_fields(const StatsFields& shown) {
   boost::json::object object;
   object["id"] = shown.number("id");
-  for (const char* name : {"tube", "group", "state", "key", "due", "created", "worker"})
+  for (const char* name : {"tube", "group", "group_base64", "state", "key", "key_base64", "due",
+                           "created", "worker", "worker_base64"})
     if (shown.has(name)) object[name] = shown.text(name);
   if (shown.has("due")) object["due_ms"] = server::parse_timestamp(shown.text("due"));
   object["pri"] = shown.number("pri");

@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/job_filter.h"
 #include "cli/output.h"
+#include "server/visible_text.h"
 
 namespace carillon::cli {
 namespace {
@@ -74,14 +75,6 @@ std::string text_of(const boost::json::object& job, std::string_view name) {
   return {text.data(), text.size()};
 }
 
-// A terminal would obey control characters.
-std::string shown(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
-  return text;
-}
-
 void show_header() {
   write_out(fit(fmt::format("{:>8}  {:<8}  {:<24}  {:>5}  {:>5}  {:>7}  {}", "ID", "STATE", "DUE",
                             "PRI", "TRIES", "BYTES", "KEY")));
@@ -95,7 +88,7 @@ std::string table_line(std::string_view line) {
   return fit(fmt::format("{:>8}  {:<8}  {:<24}  {:>5}  {:>5}  {:>7}  {}", text_of(job, "id"),
                          dead.empty() ? text_of(job, "state") : "dead", text_of(job, "due"),
                          text_of(job, "pri"), tries.empty() ? "0" : tries,
-                         text_of(job, "body_bytes"), shown(key)));
+                         text_of(job, "body_bytes"), server::visible(key)));
 }
 
 void show_groups_header() {
@@ -112,10 +105,10 @@ std::string group_line(std::string_view line) {
   };
   const std::string name =
       group.contains("group") ? text_of(group, "group") : text_of(group, "group_base64");
-  return fit(
-      fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", text_of(group, "ready"),
-                  text_of(group, "reserved"), text_of(group, "delayed"), text_of(group, "buried"),
-                  text_of(group, "weight"), limit("max_running"), limit("rate"), shown(name)));
+  return fit(fmt::format(
+      "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", text_of(group, "ready"),
+      text_of(group, "reserved"), text_of(group, "delayed"), text_of(group, "buried"),
+      text_of(group, "weight"), limit("max_running"), limit("rate"), server::visible(name)));
 }
 
 void show(const Request& request, const std::vector<std::string>& lines) {

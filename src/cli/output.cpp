@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 
 #include "cli/error_text.h"
 #include "cli/exit_status.h"
+#include "server/visible_text.h"
 
 namespace carillon::cli {
 namespace {
@@ -24,7 +24,11 @@ std::string reason(int error) {
 
 }  // namespace
 
-void write_out(std::string_view bytes) {
+void write_out(std::string_view text) {
+  write_bytes(server::visible(text, server::kLineFormat));
+}
+
+void write_bytes(std::string_view bytes) {
   errno = 0;
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
   if (written && std::fflush(stdout) == 0) return;
@@ -32,19 +36,13 @@ void write_out(std::string_view bytes) {
 }
 
 void write_body(std::string_view body) {
-  const bool line_end_is_missing = !body.ends_with('\n') && ::isatty(STDOUT_FILENO) == 1;
+  if (::isatty(STDOUT_FILENO) != 1) return write_bytes(body);
   write_out(body);
-  if (line_end_is_missing) write_out("\n");
+  if (!body.ends_with('\n')) write_out("\n");
 }
 
 void remark(std::string_view line) {
-  std::string text = fmt::format("{}\n", line);
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) {
-        return (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == 0x7f;
-      },
-      '?');
+  const std::string text = server::visible(line, server::kLineFormat) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

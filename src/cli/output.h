@@ -9,17 +9,20 @@
 
 namespace carillon::cli {
 
-// Writes the bytes to standard output and flushes. Throws Failure if that is not possible: a caller
-// that deletes a job after printing it must know.
-void write_out(std::string_view bytes);
+// Writes lines of text to standard output and flushes. What a terminal would obey is escaped
+// (server/visible_text.h): the text may have what a client has named. Throws Failure if that is not
+// possible: a caller that deletes a job after printing it must know.
+void write_out(std::string_view text);
 
-// Writes the body byte for byte to standard output. On a terminal only, adds a line end if the body
-// does not end with one, so that the prompt starts on a new line.
+// The same, byte for byte. REQUIRES: no byte is a client's, or its reader is no terminal.
+void write_bytes(std::string_view bytes);
+
+// Writes the body to standard output: to a terminal as text, with a line end if the body does not
+// end with one, so that the prompt starts on a new line; elsewhere byte for byte.
 void write_body(std::string_view body);
 
 // Writes one whole line to standard error in one write, so that the lines of several threads and
-// processes do not mix. A control character becomes a question mark: the line may have what a
-// server has sent, and a terminal would obey it.
+// processes do not mix. It is escaped as in write_out().
 void remark(std::string_view line);
 
 // Returns what comes next of standard input, up to 64 KiB; nothing at its end. Throws Failure on a

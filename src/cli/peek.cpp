@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -18,12 +17,14 @@
 #include "cli/output.h"
 #include "server/duration.h"
 #include "server/timestamp.h"
+#include "server/visible_text.h"
 
 namespace carillon::cli {
 namespace {
 
 constexpr const char* kExamples =
-    R"(Prints the body byte for byte on standard output, on a terminal with a line end,
+    R"(Prints the body byte for byte on standard output, on a terminal with a line end
+and with \x1B for control characters,
 and on standard error where the job is, when it is due, and what became of its
 failed attempts.
 
@@ -90,7 +91,7 @@ std::string from_now(const std::string& moment) {
 std::string describe(const StatsFields& shown) {
   std::string text = shown.text("state");
   if (text == "reserved") {
-    if (shown.has("worker")) text += " by " + shown.text("worker");
+    if (const auto worker = shown.bytes("worker")) text += " by " + *worker;
     text += fmt::format(", {} s left", shown.number("time-left"));
   } else if (text == "delayed" && !shown.has("due")) {
     text += fmt::format(", {} s left", shown.number("time-left"));
@@ -98,29 +99,22 @@ std::string describe(const StatsFields& shown) {
   if (shown.has("due"))
     text += fmt::format(", due {}, {}", shown.text("due"), from_now(shown.text("due")));
   if (shown.has("expires-at")) text += ", expires " + shown.text("expires-at");
-  if (shown.has("group")) text += ", group " + shown.text("group");
-  if (shown.has("key")) text += ", key " + shown.text("key");
+  if (const auto group = shown.bytes("group")) text += ", group " + *group;
+  if (const auto key = shown.bytes("key")) text += ", key " + *key;
   if (shown.has("attempts") && shown.number("attempts") > 0)
     text += fmt::format(", failed attempts: {}", shown.number("attempts"));
   if (shown.has("dead") && shown.text("dead") != "no") text += ", dead: " + shown.text("dead");
   return text;
 }
 
-// A terminal obeys control characters.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
-  return text;
-}
-
 void tell(const StatsFields& shown, const std::vector<StatsFields>& story) {
-  remark(printable(
+  remark(server::visible(
       fmt::format("job {} in tube {}: {}", shown.text("id"), shown.text("tube"), describe(shown))));
   for (const StatsFields& attempt : story) {
-    const std::string& error = attempt.text("error");
-    remark(printable(fmt::format("  {} {}, {}{}{}", attempt.text("time"), attempt.text("ending"),
-                                 attempt.text("worker"), error.empty() ? "" : ": ", error)));
+    const std::string error = attempt.bytes("error").value_or("");
+    remark(server::visible(fmt::format("  {} {}, {}{}{}", attempt.text("time"),
+                                       attempt.text("ending"), attempt.bytes("worker").value_or(""),
+                                       error.empty() ? "" : ": ", error)));
   }
 }
 

@@ -20,7 +20,8 @@ namespace carillon::cli {
 namespace {
 
 constexpr const char* kExamples =
-    R"(Prints the body byte for byte on standard output, on a terminal with a line end,
+    R"(Prints the body byte for byte on standard output, on a terminal with a line end
+and with \x1B for control characters,
 and what happened on standard error. The job goes back to ready when the command
 ends, unless --delete was given: then it is deleted once its body is printed.
 To run a command for each job, see: carillon work --help

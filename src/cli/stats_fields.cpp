@@ -9,8 +9,11 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 
 #include "cli/exit_status.h"
+#include "server/json_text.h"
+#include "server/visible_text.h"
 
 namespace carillon::cli {
 namespace {
@@ -20,19 +23,29 @@ namespace {
 constexpr std::array<std::string_view, 7> kTextFields{"name",     "tube", "state",   "version",
                                                       "hostname", "os",   "platform"};
 
-// Undoes what a scalar in double quotes needs: \", \\ and \xNN.
-std::string unquoted(std::string_view text) {
+// Takes an escape of a scalar in double quotes, which has this many hexadecimal digits after two
+// characters, from the front. Returns the character; nothing if the digits are missing.
+std::optional<char32_t> take_number(std::string_view& text, std::size_t digits) {
   constexpr int kHexadecimal = 16;
+  std::uint32_t code = 0;
+  if (text.size() < digits + 2) return std::nullopt;
+  const char* const end = text.data() + 2 + digits;
+  if (std::from_chars(text.data() + 2, end, code, kHexadecimal).ptr != end) return std::nullopt;
+  text.remove_prefix(digits + 2);
+  return code;
+}
+
+// Undoes what a scalar in double quotes needs: \", \\, \xNN and \uNNNN.
+std::string unquoted(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
     const bool escaped = text.size() > 1 && text.front() == '\\';
-    unsigned byte = 0;
-    if (escaped && text[1] == 'x' && text.size() >= 4 &&
-        std::from_chars(text.data() + 2, text.data() + 4, byte, kHexadecimal).ptr ==
-            text.data() + 4) {
-      plain += static_cast<char>(byte);
-      text.remove_prefix(4);
-      continue;
+    const std::size_t digits = !escaped ? 0 : text[1] == 'x' ? 2 : text[1] == 'u' ? 4 : 0;
+    if (digits > 0) {
+      if (const auto code = take_number(text, digits)) {
+        server::append_utf8(plain, *code);
+        continue;
+      }
     }
     if (escaped) text.remove_prefix(1);
     plain += text.front();
@@ -100,6 +113,15 @@ const std::string& StatsFields::text(std::string_view name) const {
   return found->value;
 }
 
+std::optional<std::string> StatsFields::bytes(std::string_view name) const {
+  if (has(name)) return text(name);
+  const std::string base64 = std::string(name) + "_base64";
+  if (!has(base64)) return std::nullopt;
+  if (auto bytes = server::from_base64(text(base64))) return bytes;
+  throw Failure(
+      fmt::format("the server sent \"{}: {}\", which is not Base64", base64, text(base64)));
+}
+
 std::uint64_t StatsFields::number(std::string_view name) const {
   std::uint64_t number = 0;
   if (!parse_all(text(name), number)) {
@@ -119,7 +141,7 @@ std::string to_table(const StatsFields& stats) {
   for (const StatsField& field : stats) width = std::max(width, field.name.size());
   std::string table;
   for (const StatsField& field : stats)
-    table += fmt::format("{:<{}}  {}\n", field.name, width, field.value);
+    table += fmt::format("{:<{}}  {}\n", field.name, width, server::visible(field.value));
   return table;
 }
 

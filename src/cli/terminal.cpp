@@ -75,12 +75,12 @@ void Screen::enter() {
   now.c_cc[VMIN] = 1;
   now.c_cc[VTIME] = 0;
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
-  write_out(kEnter);
+  write_bytes(kEnter);
 }
 
 void Screen::leave() {
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
-  write_out(kLeave);
+  write_bytes(kLeave);
 }
 
 ScreenSize Screen::size() const {
@@ -96,7 +96,7 @@ void Screen::draw(const std::vector<std::string>& lines) {
   for (std::size_t row = 0; row < rows; ++row) {
     text.append(row > 0 ? "\r\n" : "").append(lines[row]).append(kClearLine);
   }
-  write_out(text.append(kClearBelow));
+  write_bytes(text.append(kClearBelow));
 }
 
 Screen::Event Screen::wait(std::chrono::milliseconds patience, int stop_fd) {

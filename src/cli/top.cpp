@@ -98,7 +98,6 @@ class TopReader {
 };
 
 std::string text_of(const TopSnapshot& shot, const Request& request) {
-  if (request.json) return top_json(shot, request.order);
   std::string text;
   const TopLook look{.colours = wants_colours(), .order = request.order, .trouble = {}};
   for (const std::string& line : top_lines(shot, look)) text += line + "\n";
@@ -113,7 +112,8 @@ void print(const Request& request, const StopSignals& stop) {
   do {
     wait_for(-1, 0, kPeriod, stop.fd());
     try {
-      write_out(text_of(source.take(), request));
+      const TopSnapshot shot = source.take();
+      request.json ? write_out(top_json(shot, request.order)) : write_bytes(text_of(shot, request));
       is_lost = false;
     } catch (const Unavailable& error) {
       if (request.once || !request.json) throw;

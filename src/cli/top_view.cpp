@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "server/timestamp.h"
+#include "server/visible_text.h"
 
 namespace carillon::cli {
 namespace {
@@ -45,16 +46,18 @@ constexpr std::array<Column, 6> kColumns{{
     {"deletes", "DELETE/s", 9, [](const TopTube& t) { return t.delete_rate.value_or(-1); }},
 }};
 
-// A line that is cut at a number of columns. What is shown is ASCII: so a byte is a column.
+// A line that is cut at a number of columns. What is shown is ASCII: so a byte is a column. What a
+// terminal would obey is escaped, beside the line's own colours.
 class Line {
  public:
   explicit Line(const TopLook& look) : look_(look) {}
 
-  Line& add(std::string_view text, std::string_view colour = {}) {
-    text = text.substr(0, look_.columns - std::min(look_.columns, width_));
+  Line& add(std::string_view what, std::string_view colour = {}) {
+    std::string text = server::visible(what);
+    text.resize(std::min(text.size(), look_.columns - std::min(look_.columns, width_)));
     width_ += text.size();
     const bool is_plain = colour.empty() || !look_.colours || text.empty();
-    text_ += is_plain ? std::string(text) : fmt::format("\x1b[{}m{}\x1b[0m", colour, text);
+    text_ += is_plain ? text : fmt::format("\x1b[{}m{}\x1b[0m", colour, text);
     return *this;
   }
   std::string take() { return std::move(text_); }

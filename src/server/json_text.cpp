@@ -51,6 +51,28 @@ std::size_t utf8_sequence(std::string_view bytes) {
 
 }  // namespace
 
+Utf8Character first_character(std::string_view bytes) {
+  const std::size_t size = utf8_sequence(bytes);
+  if (size <= 1) return {.code = static_cast<unsigned char>(bytes[0]), .size = size};
+  // The first byte has a bit less of the character with each byte that follows; those have six.
+  char32_t code = static_cast<unsigned char>(bytes[0]) & (0x7FU >> size);
+  for (std::size_t i = 1; i < size; ++i)
+    code = code << 6 | (static_cast<unsigned char>(bytes[i]) & 0x3FU);
+  return {.code = code, .size = size};
+}
+
+void append_utf8(std::string& to, char32_t code) {
+  if (code < 0x80) {
+    to += static_cast<char>(code);
+    return;
+  }
+  const int size = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  const auto lead = static_cast<unsigned char>(0xF00U >> size);  // as many ones as bytes
+  to += static_cast<char>(lead | code >> 6 * (size - 1));
+  for (int left = size - 2; left >= 0; --left)
+    to += static_cast<char>(0x80U | (code >> 6 * left & 0x3FU));
+}
+
 bool is_utf8(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t size = utf8_sequence(bytes);

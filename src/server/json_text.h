@@ -5,11 +5,25 @@
 // Thread safety: pure.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace carillon::server {
+
+// A character, and how many bytes it has in UTF-8.
+struct Utf8Character {
+  char32_t code = 0;
+  std::size_t size = 0;
+};
+
+// Returns the character at the front; one of 0 bytes if what stands there is not UTF-8. REQUIRES:
+// `bytes` is not empty.
+Utf8Character first_character(std::string_view bytes);
+
+// REQUIRES: `code` is at most U+10FFFF.
+void append_utf8(std::string& to, char32_t code);
 
 // Returns true if the bytes are UTF-8 as RFC 3629 defines it: shortest forms, no surrogates,
 // nothing above U+10FFFF.

@@ -1,7 +1,6 @@
 // The set-up of spdlog (logging.h).
 #include "server/logging.h"
 
-#include <fmt/format.h>
 #include <spdlog/formatter.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -9,10 +8,8 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <ctime>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +17,7 @@
 
 #include "server/json_text.h"
 #include "server/timestamp.h"
+#include "server/visible_text.h"
 
 namespace carillon::server {
 namespace {
@@ -35,6 +33,7 @@ class JsonLines final : public spdlog::formatter {
     line += ",\"message\":";
     append_json_string(line, to_utf8({event.payload.data(), event.payload.size()}));
     line += "}\n";
+    line = visible(line, kLineFormat);  // the same JSON
     to.append(line.data(), line.data() + line.size());
   }
   std::unique_ptr<spdlog::formatter> clone() const override {
@@ -42,12 +41,12 @@ class JsonLines final : public spdlog::formatter {
   }
 };
 
-// The message of an event (in_one_line()).
+// The message of an event: it stays one line, and commands no terminal.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& event, const std::tm&,
               spdlog::memory_buf_t& to) override {
-    const std::string line = in_one_line({event.payload.data(), event.payload.size()});
+    const std::string line = visible({event.payload.data(), event.payload.size()});
     to.append(line.data(), line.data() + line.size());
   }
   std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
@@ -56,24 +55,6 @@ class OneLine final : public spdlog::custom_flag_formatter {
 };
 
 }  // namespace
-
-std::string in_one_line(std::string_view text) {
-  const std::string utf8 = to_utf8(text);
-  std::string line;
-  for (std::size_t i = 0; i < utf8.size(); ++i) {
-    auto byte = static_cast<unsigned char>(utf8[i]);
-    // 0xC2 and the next byte are U+0080 to U+00BF, whose first 32 are controls, too.
-    const auto next = static_cast<unsigned char>(byte == 0xC2 ? utf8[i + 1] : 0);
-    const bool is_late_control = next >= 0x80 && next < 0xA0;
-    if (is_late_control) byte = static_cast<unsigned char>(utf8[++i]);
-    if (byte < ' ' || byte == 0x7F || is_late_control) {
-      fmt::format_to(std::back_inserter(line), "\\x{:02X}", byte);
-    } else {
-      line += utf8[i];
-    }
-  }
-  return line;
-}
 
 void log_to_stderr(spdlog::level::level_enum level, LogFormat format) {
   std::shared_ptr<spdlog::logger> logger;

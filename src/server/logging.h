@@ -5,18 +5,13 @@
 #include <spdlog/common.h>
 
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace carillon::server {
 
 // "2026-11-21 02:19:51.865 error what happened", or for programs
-// {"time":"2026-11-21T02:19:51.865Z","level":"error","message":"what happened"}.
+// {"time":"2026-11-21T02:19:51.865Z","level":"error","message":"what happened"}. What clients have
+// named can neither forge a line nor command the terminal that shows it (visible_text.h).
 enum class LogFormat : std::uint8_t { kText, kJson };
-
-// Returns the text in UTF-8, with each control character as "\x0A". So what clients have named can
-// neither forge a line of the log nor command the terminal that shows it.
-std::string in_one_line(std::string_view text);
 
 // Logs one line per event that matters, on stderr.
 void log_to_stderr(spdlog::level::level_enum level, LogFormat format = LogFormat::kText);

@@ -115,7 +115,7 @@ class JobsTest(CliCase):
         self.assertRegex(
             self.run_carillon(*arguments).stderr.decode(),
             rf"^{name}: buried, due \S+, \S+ ago, key k, failed attempts: 2, dead: attempts\n"
-            rf"  {at} failed, mill-3: no\n  {at} failed, mill-3: disk \?full\n$",
+            rf"  {at} failed, mill-3: no\n  {at} failed, mill-3: disk \\x1Bfull\n$",
         )
         self.fails(
             f"carillon peek: no job in tube {self.tube} has key l",

@@ -41,6 +41,29 @@ class ListsTest(CliCase):
             table[2], r"^ +\d+  delayed   \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*näher$"
         )
 
+    def test_nothing_of_a_key_is_obeyed_by_a_terminal(self):
+        csi, bidi = "k\u009b2J", "k\u202e"
+        job = self.put("--delay", "1h", "--key", csi, "x")
+        self.put("--delay", "2h", "--key", bidi, "x")
+        with self.server.connect() as c:
+            c.call(b"use " + self.tube.encode())
+            c.call(b"put-job 1 delay=3h key=k\xff group=\xff", b"x")
+        last = str(int(job) + 2)
+        table = self.carillon("list", self.tube).splitlines()
+        self.assertEqual(
+            [line.split()[-1] for line in table[1:]], ["k\\u009B2J", "k\\u202E", "a/8="]
+        )
+        raw = self.carillon("list", self.tube, "--json")
+        self.assertNotRegex(raw, "[\u0080-\u009f\u202e]")
+        self.assertEqual([job.get("key") for job in self.listed()], [csi, bidi, None])
+        done = self.run_carillon("peek", job)
+        self.assertIn(b", key k\\u009B2J\n", done.stderr)
+        self.assertIn(b", group \\xFF, key k\\xFF\n", self.run_carillon("peek", last).stderr)
+        shown = json.loads(self.carillon("peek", last, "--json"))
+        self.assertEqual((shown["key_base64"], shown["group_base64"]), ("a/8=", "/w=="))
+        self.assertIn("k\\u009B2J\n", self.carillon("stats", "--job", job))
+        self.assertEqual(self.stats("--job", job)["key"], csi)
+
     def test_list_goes_over_pages(self):
         for _ in range(7):
             self.put("--delay", "1h", "x")

@@ -59,10 +59,21 @@ TEST(ReadStandardInput, OneByteMoreIsRefusedWithoutWaitingForTheRest) {
 // A line may have what a server has sent.
 TEST(Remark, WritesNoControlCharactersThatATerminalWouldObey) {
   testing::internal::CaptureStderr();
-  remark("it answered \x1b[2J\x07\x7f!\tand\nmore");
+  remark("it answered \x1b[2J\x07\x7f\u009b!\tand\nmore");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "it answered ?[2J?"
-            "?!\tand\nmore\n");
+            "it answered \\x1B[2J\\x07\\u007F\\u009B!\tand\nmore\n");
+}
+
+TEST(WriteOut, WritesNoControlCharactersThatATerminalWouldObey) {
+  testing::internal::CaptureStdout();
+  write_out("a key\tk\x1b[2J\u009b\u202e\n");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "a key\tk\\x1B[2J\\u009B\\u202E\n");
+}
+
+TEST(WriteBody, IsByteForByteInAFile) {
+  testing::internal::CaptureStdout();
+  write_body("\x1b[2J\xFF\u009b");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "\x1b[2J\xFF\u009b");
 }
 
 }  // namespace

@@ -57,6 +57,17 @@ class ReserveTest(CliCase):
         self.assertEqual(os.read(terminal, 100), b"hello\r\n")  # a terminal turns \n into \r\n
         self.assertEqual(self.carillon("reserve", "--tube", self.tube), "hello")
 
+    def test_a_terminal_obeys_nothing_of_a_body(self):
+        body = "\u001b[2J\u009b\tü\n".encode() + b"\xff"
+        self.put(body=body)
+        terminal, other_end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        self.run_carillon("reserve", "--tube", self.tube, stdout=other_end)
+        os.close(other_end)
+        self.assertEqual(os.read(terminal, 100), "\\x1B[2J\\u009B\tü\r\n\\xFF\r\n".encode())
+        done = self.run_carillon("reserve", "--tube", self.tube)
+        self.assertEqual(done.stdout, body)
+
     def test_a_job_that_cannot_be_printed_is_not_deleted(self):
         job_id = self.put("hello")
         with open("/dev/full", "wb") as full:

@@ -61,6 +61,18 @@ TEST(JsonText, Utf8) {
   EXPECT_TRUE(is_utf8("\xED\x9F\xBF \xEE\x80\x80"));          // just below and above the surrogates
 }
 
+TEST(JsonText, CharactersComeBackFromUtf8) {
+  for (const char32_t code : {U'\x01', U'\x7F', U'\u0080', U'\u07FF', U'\u0800', U'\uD7FF',
+                              U'\uE000', U'\uFFFF', U'\U00010000', U'\U0010FFFF'}) {
+    std::string text;
+    append_utf8(text, code);
+    EXPECT_TRUE(is_utf8(text));
+    EXPECT_EQ(first_character(text + "a").code, code);
+    EXPECT_EQ(first_character(text + "a").size, text.size());
+  }
+  EXPECT_EQ(first_character("\x80").size, 0U);
+}
+
 TEST(JsonText, NotUtf8) {
   EXPECT_FALSE(is_utf8("\x80"));   // a continuation without a start
   EXPECT_FALSE(is_utf8("a\xC3"));  // cut off

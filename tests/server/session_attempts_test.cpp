@@ -141,6 +141,39 @@ TEST_F(SessionAttempts, TheSettingsOfATubeAreChangedOneByOne) {
   EXPECT_EQ(client.say("stats-tube mail\r\n"), "NOT_FOUND\r\n") << "nothing is set any more";
 }
 
+// YAML is UTF-8, and has no control characters but as escapes (YAML 1.2.2, 5.1).
+TEST_F(SessionAttempts, AStoryIsYamlWhateverTheErrorIs) {
+  client.say("name-client \xC3\xBC\xFF\r\nput-job 1 key=\xC2\x9B\xEF\xBB\xBF group=\xFE\r\na\r\n");
+  client.say("reserve\r\nfail-job 1 3\r\n\xFF\n\x80\r\n");
+  client.say("reserve\r\nfail-job 1 9\r\n\"\\\x01\xC2\x85\xE2\x80\xA8\xC3\r\n");
+  client.say("reserve\r\nfail-job 1 9\r\n\"\\\x01\xC2\x85\xE2\x80\xA8.\r\n");
+  const std::string story = client.say("story-job 1\r\n");
+  EXPECT_NE(story.find("\n  worker_base64: \"w7z/\"\n  error_base64: \"/wqA\"\n"),
+            std::string::npos)
+      << story;
+  EXPECT_NE(story.find("\n  error_base64: \"IlwBwoXigKjD\"\n"), std::string::npos) << story;
+  EXPECT_NE(story.find("\n  error: \"\\\"\\\\\\x01\\x85\\u2028.\"\n"), std::string::npos) << story;
+  client.say("reserve\r\n");
+  const std::string shown = client.say("show-job 1\r\n");
+  EXPECT_NE(shown.find("\ngroup_base64: \"/g==\"\nkey: \"\\x9b\\ufeff\"\n"), std::string::npos)
+      << shown;
+  EXPECT_NE(shown.find("\nworker_base64: \"w7z/\"\n"), std::string::npos) << shown;
+  EXPECT_NE(client.say("stats-group default \xFE\r\n").find("\ngroup_base64: \"/g==\"\n"),
+            std::string::npos);
+}
+
+// It would be 0 for ever.
+TEST_F(SessionAttempts, ABackoffThatDoublesDoesNotBeginWithNothing) {
+  EXPECT_EQ(
+      client.say("set-tube mail backoff=0ms..1s\r\n"),
+      "BAD_OPTION backoff: \"0ms..1s\": twice 0 is 0, so the first is at least 1ms; 0 alone is "
+      "no back-off\r\n");
+  EXPECT_EQ(client.say("put-job 1 backoff=0s..1h\r\nx\r\n").substr(0, 30),
+            "BAD_OPTION backoff: \"0s..1h\": ");
+  EXPECT_EQ(client.say("set-tube mail backoff=1ms..1s\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say("set-tube mail backoff=0ms..0ms\r\n"), "SET\r\n");
+}
+
 TEST_F(SessionAttempts, WhatIsWrongIsNamed) {
   EXPECT_EQ(client.say("set-tube mail jitter=5\r\n"),
             "BAD_OPTION jitter: \"5\": not 0% to 100%\r\n");

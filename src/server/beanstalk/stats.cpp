@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "server/json_text.h"
 #include "server/timestamp.h"
 
 namespace carillon::server::beanstalk {
@@ -16,19 +17,34 @@ namespace {
 constexpr std::uint64_t kNsInSecond = 1'000'000'000;
 constexpr queue::Millis kMsInSecond = 1'000;
 
-// Returns the text as a double-quoted scalar of YAML.
+// Returns true if YAML has the character only as an escape (YAML 1.1 and 1.2, "Character Set"), or
+// takes it for the end of a line.
+bool needs_escape(char32_t c) {
+  return c < ' ' || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF ||
+         c == 0xFFFE || c == 0xFFFF;
+}
+
+// Returns the text as a double-quoted scalar of YAML. REQUIRES: it is UTF-8.
 std::string in_quotes(std::string_view text) {
   std::string quoted = "\"";
-  for (const char c : text) {
-    const bool plain = static_cast<unsigned char>(c) >= ' ' && c != 0x7f;
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (plain) {
-      quoted += c;
+  while (!text.empty()) {
+    const Utf8Character c = first_character(text);
+    if (needs_escape(c.code)) {
+      const auto code = static_cast<unsigned>(c.code);
+      quoted += code < 0x100 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
     } else {
-      fmt::format_to(std::back_inserter(quoted), "\\x{:02x}", static_cast<unsigned char>(c));
+      if (c.code == '"' || c.code == '\\') quoted += '\\';
+      quoted += text.substr(0, c.size);
     }
+    text.remove_prefix(c.size);
   }
   return quoted + '"';
+}
+
+// Returns `name: "text"`; if the text is not UTF-8, as YAML must be, `name_base64: "Base64"`.
+std::string text_field(std::string_view name, std::string_view text) {
+  return is_utf8(text) ? fmt::format("{}: {}\n", name, in_quotes(text))
+                       : fmt::format("{}_base64: \"{}\"\n", name, to_base64(text));
 }
 
 std::string_view name_of(queue::Ending ending) {
@@ -59,11 +75,18 @@ class Yaml {
     return *this;
   }
 
+  // A client's text, of any bytes.
+  Yaml& text(std::string_view name, std::string_view value) {
+    text_ += text_field(name, value);
+    return *this;
+  }
+
   // Those that are set.
   Yaml& policy(const queue::RetryPolicy& policy) {
     if (policy.max_attempts > 0 || policy.counts_empty) field("max-attempts", policy.max_attempts);
     if (policy.backoff > 0) field("backoff-ms", policy.backoff);
-    if (policy.backoff_max > policy.backoff) field("backoff-longest-ms", policy.backoff_max);
+    if (policy.backoff > 0 && policy.backoff_max > policy.backoff)
+      field("backoff-longest-ms", policy.backoff_max);
     if (policy.jitter > 0) field("jitter-percent", policy.jitter);
     if (policy.lost_fails) field("lost", "fails");
     return *this;
@@ -242,7 +265,7 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
 std::string group_stats_yaml(std::string_view tube, std::string_view name,
                              const queue::GroupStats& group) {
   Yaml yaml;
-  yaml.field("group", in_quotes(name))
+  yaml.text("group", name)
       .quoted("tube", tube)
       .jobs_by_state(group.jobs)
       .field("weight", group.settings.weight)
@@ -252,9 +275,9 @@ std::string group_stats_yaml(std::string_view tube, std::string_view name,
 
 std::string job_options_yaml(const queue::Schedule& schedule) {
   Yaml yaml("");
-  if (!schedule.group.empty()) yaml.field("group", in_quotes(schedule.group));
+  if (!schedule.group.empty()) yaml.text("group", schedule.group);
   yaml.policy(schedule.retry);
-  if (!schedule.attributes.empty()) yaml.field("attributes", in_quotes(schedule.attributes));
+  if (!schedule.attributes.empty()) yaml.text("attributes", schedule.attributes);
   if (schedule.expires_in > 0) {
     yaml.field("expires-in", fmt::format("{}ms", schedule.expires_in))
         .field("at-expiry", name_of(schedule.at_expiry));
@@ -278,10 +301,10 @@ std::string job_stats_yaml(const queue::JobStats& job) {
       .field("releases", job.record.history.releases)
       .field("buries", job.record.history.buries)
       .field("kicks", job.record.history.kicks);
-  if (!job.group.empty()) yaml.field("group", in_quotes(job.group));
+  if (!job.group.empty()) yaml.text("group", job.group);
   if (!job.record.extras) return yaml.policy(job.retry).take();
   const queue::JobExtras& extras = *job.record.extras;
-  if (!extras.key.empty()) yaml.field("key", in_quotes(extras.key));
+  if (!extras.key.empty()) yaml.text("key", extras.key);
   yaml.policy(job.retry).field("attempts", extras.attempts).field("dead", name_of(extras.death));
   if (extras.cancel_asked) yaml.field("cancel-asked", true);
   if (extras.expires != 0) {
@@ -298,7 +321,7 @@ std::string shown_job_yaml(const queue::JobStats& job) {
   };
   add("due", format_timestamp(job.due));
   add("created", format_timestamp(job.record.created));
-  if (!job.worker.empty()) add("worker", in_quotes(job.worker));
+  if (!job.worker.empty()) text += text_field("worker", job.worker);
   add("body-bytes", job.record.body_bytes);
   return text;
 }
@@ -306,10 +329,9 @@ std::string shown_job_yaml(const queue::JobStats& job) {
 std::string story_yaml(const std::vector<queue::Attempt>& story) {
   std::string text(kListHead);
   for (const queue::Attempt& attempt : story) {
-    fmt::format_to(std::back_inserter(text),
-                   "- time: {}\n  ending: {}\n  worker: {}\n  error: {}\n",
-                   format_timestamp(attempt.at), name_of(attempt.ending), in_quotes(attempt.worker),
-                   in_quotes(attempt.error));
+    fmt::format_to(std::back_inserter(text), "- time: {}\n  ending: {}\n  {}  {}",
+                   format_timestamp(attempt.at), name_of(attempt.ending),
+                   text_field("worker", attempt.worker), text_field("error", attempt.error));
   }
   return text;
 }
