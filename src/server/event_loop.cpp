@@ -14,6 +14,7 @@
 #include "server/calendar.h"
 #include "server/clock.h"
 #include "server/http/session.h"
+#include "server/second_signal.h"
 
 namespace carillon::server {
 namespace {
@@ -80,6 +81,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
   pusher_.on_tried([this](queue::ClientId client, const push::PostResult& result) {
     if (const auto connection = connection_of(client)) connection->tried(result);
   });
+  end_at_second_signal();
   // Under nohup SIGHUP is ignored, and a handler that ends the loop would undo that.
   if (tokens_ != nullptr || tls_ != nullptr || !is_ignored(SIGHUP)) signals_.add(SIGHUP);
   for (ListeningSocket& socket : sockets) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/event_loop.h"
+#include "server/second_signal.h"
 
 namespace carillon::server {
 namespace {
@@ -44,8 +45,7 @@ void EventLoop::on_signal(int signal) {
                connections_.size());
   // A second SIGTERM or SIGINT ends the process at once. A second SIGHUP does not: a terminal that
   // closes sends it twice, and may send it after another signal.
-  signals_.remove(SIGTERM);
-  signals_.remove(SIGINT);
+  count_as_first_signal();
   stopping_ = true;
   // Attempts to push get some time. Connections are served meanwhile, and no new ones come.
   for (const auto& acceptor : acceptors_) acceptor->stop();

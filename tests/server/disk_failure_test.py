@@ -80,6 +80,31 @@ class LogTest(FaultCase):
                 self.assert_failed(server, "/data/log-")
                 self.assert_kept({job: b"before"})
 
+    def test_a_second_signal_ends_a_server_that_stalls_in_a_write(self):
+        for first, second in (
+            (signal.SIGTERM, signal.SIGTERM),
+            (signal.SIGINT, signal.SIGTERM),
+            (signal.SIGTERM, signal.SIGINT),
+        ):
+            with self.subTest(f"{first.name} {second.name}"):
+                self.use_new_data()
+                server = self.start()
+                client = server.connect()
+                job = client.put(b"before")
+                rule = self.faults.fail("write", _LOG, 0, holds=True)
+                client.send(b"put 0 0 60 5\r\nnever\r\n")
+                rule.wait("seen")
+                server.process.send_signal(first)
+                # One that comes before the first was taken is the same one.
+                deadline = time.monotonic() + 20.0
+                while server.process.poll() is None:
+                    self.assertLess(time.monotonic(), deadline, server.log())
+                    server.process.send_signal(second)
+                    time.sleep(0.01)
+                self.assertEqual(server.process.returncode, -second)
+                rule.stop()
+                self.assert_kept({job: b"before"}, unanswered=1)
+
     def test_the_last_write_of_all_at_sigterm(self):
         server = self.start()
         client = server.connect()
