@@ -73,6 +73,23 @@ class FullDiskTest(FaultCase):
                 self.assertEqual(server.terminate(), 0)
                 self.assert_kept(jobs, unanswered=BATCH)
 
+    def test_others_are_answered_while_it_goes_on(self):
+        server = self.start()
+        rule = self.faults.fail("write", "*.sst", errno.ENOSPC, times=FOR_EVER)
+        jobs, answer = put_until_it_fails(server.connect(), LARGE, _FLUSHED)
+        self.assertEqual(answer, FAILED)
+        rule.stop()
+        client = server.connect()
+        with self.faults.fail("write", "*.sst", 0, times=FOR_EVER, holds=True) as slow:
+            while slow.seen == 0:  # a put has it try again
+                self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
+            for job in sorted(jobs)[::100]:
+                self.assertEqual(client.call(b"peek %d" % job).body, LARGE)
+            self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
+        jobs[self.put_when_there_is_room(server, b"after")] = b"after"
+        self.assertEqual(server.terminate(), 0)
+        self.assert_kept(jobs, unanswered=BATCH)
+
     def test_a_stop_and_a_start(self):
         server = self.start()
         rule = self.faults.fail("write", "*.sst", errno.ENOSPC, times=FOR_EVER)

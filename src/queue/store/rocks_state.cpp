@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -70,7 +72,9 @@ RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
   number_ = flushed_ = number_in_files();
 }
 
-RocksState::~RocksState() = default;
+RocksState::~RocksState() {
+  if (opened_.database) troubles_->await_resume(database());
+}
 
 RocksState::Opened::~Opened() {
   if (!database) return;
@@ -233,7 +237,11 @@ bool RocksState::behind() const {
   return true;
 }
 
-void RocksState::flush(bool wait) {
+void RocksState::begin_flush() {
+  begin_flush(false);
+}
+
+void RocksState::begin_flush(bool wait) {
   write_small_records();
   rocksdb::FlushOptions options;
   options.wait = wait;
@@ -247,17 +255,16 @@ void RocksState::flush(bool wait) {
   being_flushed_ = std::exchange(unflushed_, 0);
 }
 
-void RocksState::begin_flush() {
-  flush(false);
-}
-
+// After a failure RocksDB's own wait may be for ever, and may end before anything is written: the
+// files tell, but for a number that they have already, as when they are made.
 void RocksState::flush() {
-  flush(true);
-  // After a resume() RocksDB may return before it has written anything: the files tell.
-  flushed_ = number_in_files();
-  if (flushed_ < number_) return;
-  flushing_.reset();
-  being_flushed_ = 0;
+  troubles_->await_resume(database());
+  begin_flush(number_ == flushed_);
+  while (flushing()) {
+    if (const auto why = broken()) throw StoreError(message("cannot be written: " + *why));
+    if (stopped()) throw error("cannot be written", troubles_->cause());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 bool RocksState::flushing() {
@@ -292,7 +299,7 @@ bool RocksState::stopped() const {
 void RocksState::resume() {
   if (const Status status = troubles_->resume(database()); !status.ok())
     throw error("cannot be written", status);
-  flush();  // what RocksDB has just flushed is more than the number in its files says
+  begin_flush();  // what RocksDB has just flushed is more than the number in its files says
 }
 
 std::optional<std::string> RocksState::broken() const {

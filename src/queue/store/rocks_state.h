@@ -78,15 +78,15 @@ class RocksState {
   bool flushing();
   // The number of the last change that is durable in files.
   LogNumber flushed() const { return flushed_; }
-  // Flushes all that was applied and waits for it, if no flush has failed lately: flushed() tells.
-  // Throws StoreError. REQUIRES: as begin_flush().
+  // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush(),
+  // but another flush may be under way.
   void flush();
 
   // Whether writing files has failed of something that may pass, as a lack of space or descriptors:
   // nothing can be applied until resume().
   bool stopped() const;
-  // Tries to go on. Throws StoreError if it cannot. REQUIRES: as begin_flush(), because what was
-  // applied is flushed.
+  // Tries to go on, and waits a moment for that. Throws StoreError if it cannot, or not yet: try
+  // again then. REQUIRES: as begin_flush(), because what was applied is flushed.
   void resume();
   // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
   std::optional<std::string> broken() const;
@@ -135,9 +135,9 @@ class RocksState {
   void open(const DiskStoreOptions& options);
   [[noreturn]] void refuse_old_log(const std::string& why) const;
   void check_format();
+  void begin_flush(bool wait);
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end, rocksdb::ReadTier tier) const;
-  void flush(bool wait);
   void make();
   void upgrade();
   void put_format(rocksdb::WriteBatch& batch);

@@ -6,16 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstring>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/file_io.h"
-#include "queue/store/flush_watch.h"
-
 namespace carillon::queue {
 
 using rocksdb::Status;
@@ -25,6 +21,9 @@ namespace {
 // RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that
 // there is no use in it.
 constexpr std::chrono::milliseconds kRest{1'100};
+
+// So long one who wants to go on waits for it in place: mostly that is enough.
+constexpr std::chrono::milliseconds kGlance{20};
 
 // How RocksDB's messages about a read begin. No message about a write begins so.
 constexpr std::array<std::string_view, 4> kReads = {
@@ -96,47 +95,50 @@ void RocksTroubles::on_broken(const std::function<void()>& call) {
   if (on_broken_ && !broken_.empty()) on_broken_();
 }
 
+Status RocksTroubles::cause() const {
+  const std::lock_guard lock(mutex_);
+  return cause_;
+}
+
 Status RocksTroubles::resume(rocksdb::DB& database) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::chrono::steady_clock::now() < resume_at_) return cause_;
-    stopped_.store(false);
+  std::chrono::milliseconds patience{0};
+  if (!attempt_.valid()) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::chrono::steady_clock::now() < resume_at_) return cause_;
+      stops_before_ = stops_;
+    }
+    try {
+      attempt_ = std::async(std::launch::async, [&database] { return database.Resume(); });
+    } catch (const std::system_error& why) {  // no more threads
+      return Status::Busy(why.what());
+    }
+    watch_.begin();
+    patience = kGlance;
   }
-  Status status = resume_and_watch(database);
+  if (is_tried(database, patience)) return cause();
+  const Status status = attempt_.get();
   const std::lock_guard lock(mutex_);
   if (!status.ok()) stop(status);
+  if (stops_ != stops_before_) return cause_;
+  stopped_.store(false);
   return status;
 }
 
-// Resume() waits for a flush, and for ever if RocksDB leaves it. Then all work of RocksDB is
-// cancelled, so that Resume() returns.
-Status RocksTroubles::resume_and_watch(rocksdb::DB& database) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool is_over = false;
-  const auto watch_it = [&] {
-    FlushWatch watch;
-    std::unique_lock lock(mutex);
-    while (!changed.wait_for(lock, FlushWatch::kBetweenLooks, [&] { return is_over; })) {
-      if (!watch.is_left(database)) continue;
-      flush_is_left();
-      return rocksdb::CancelAllBackgroundWork(&database, false);
-    }
-  };
-  std::thread watcher;
-  try {
-    watcher = std::thread(watch_it);
-  } catch (const std::system_error& why) {  // no more threads
-    return Status::Busy(why.what());
+void RocksTroubles::await_resume(rocksdb::DB& database) {
+  while (attempt_.valid() && is_tried(database, FlushWatch::kBetweenLooks)) {
   }
-  Status status = database.Resume();
-  {
-    const std::lock_guard lock(mutex);
-    is_over = true;
+}
+
+// Returns true if it is still tried when the patience is over. If RocksDB leaves the flush for
+// which Resume() waits, all work of RocksDB is cancelled, so that Resume() returns.
+bool RocksTroubles::is_tried(rocksdb::DB& database, std::chrono::milliseconds patience) {
+  if (attempt_.wait_for(patience) == std::future_status::ready) return false;
+  if (watch_.is_left(database) && !broken()) {
+    flush_is_left();
+    rocksdb::CancelAllBackgroundWork(&database, false);
   }
-  changed.notify_one();
-  watcher.join();
-  return status;
+  return true;
 }
 
 void RocksTroubles::flush_is_left() {
@@ -145,6 +147,7 @@ void RocksTroubles::flush_is_left() {
 
 void RocksTroubles::stop(const Status& cause) {
   cause_ = cause;
+  ++stops_;
   resume_at_ = std::chrono::steady_clock::now() + kRest;
   stopped_.store(true);
 }

@@ -4,7 +4,7 @@
 //   options.listeners = {troubles};
 //   ...
 //   if (troubles->broken()) ...              // nothing may be applied any more
-//   if (troubles->stopped()) throw_if_bad(troubles->resume(database));
+//   if (troubles->stopped()) throw_if_bad(troubles->resume(database));   // now and again
 //
 // - *Broken*: a write, a sync or a truncation has failed, and nobody knows what the files hold.
 //   Only opening the database anew tells.
@@ -14,7 +14,8 @@
 //   it has changed nothing, and RocksDB tries again by itself. compaction_failure() tells until one
 //   succeeds.
 //
-// Thread safety: one thread calls resume() and forget_flush(), any thread the other methods.
+// Thread safety: one thread calls resume(), await_resume() and forget_flush(), any thread the other
+// methods.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -22,10 +23,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
+
+#include "queue/store/flush_watch.h"
 
 namespace carillon::queue {
 
@@ -41,8 +46,14 @@ class RocksTroubles final : public rocksdb::EventListener {
   void flush_is_left();
 
   bool stopped() const { return stopped_.load(); }
-  // Tries to go on, and flushes all that is in memory. Not OK: why it cannot.
+  // Why it is stopped.
+  rocksdb::Status cause() const;
+  // Tries to go on, which flushes all that is in memory. That is left to another thread, because it
+  // may take long: on a slow disk, or for ever if RocksDB leaves the flush in its queue. OK: it
+  // goes on. Else: why it does not, or not yet.
   rocksdb::Status resume(rocksdb::DB& database);
+  // Waits until no other thread tries that.
+  void await_resume(rocksdb::DB& database);
 
   // Why the last compaction has failed, or an empty string.
   std::string compaction_failure() const;
@@ -60,7 +71,7 @@ class RocksTroubles final : public rocksdb::EventListener {
   void OnCompactionCompleted(rocksdb::DB* database,
                              const rocksdb::CompactionJobInfo& info) override;
 
-  rocksdb::Status resume_and_watch(rocksdb::DB& database);
+  bool is_tried(rocksdb::DB& database, std::chrono::milliseconds patience);
   void stop(const rocksdb::Status& cause);
 
   std::atomic<bool> stopped_ = false;
@@ -71,7 +82,13 @@ class RocksTroubles final : public rocksdb::EventListener {
   std::string compaction_failure_;
   std::function<void()> on_broken_;
   rocksdb::Status cause_;
+  std::uint64_t stops_ = 0;
   std::chrono::steady_clock::time_point resume_at_;
+
+  // Of the thread that calls resume():
+  std::uint64_t stops_before_ = 0;  // that it tries
+  FlushWatch watch_;
+  std::future<rocksdb::Status> attempt_;
 };
 
 }  // namespace carillon::queue
