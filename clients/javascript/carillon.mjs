@@ -73,7 +73,7 @@ export class NotFound extends Refused {}
 /** A worker holds the job. */
 export class IsReserved extends Refused {}
 
-/** Nothing of the batch was put, because of the job at `index`. `why`: "EXISTS 7". */
+/** Nothing of the batch was put, because of the job at `index`. `why`: "EXISTS 7 ready". */
 export class BatchRefused extends Refused {
   constructor(command, reply) {
     super(command, reply);
@@ -81,6 +81,10 @@ export class BatchRefused extends Refused {
     this.index = Number(number) - 1;
     this.why = why.join(" ");
   }
+}
+
+function putOf([result, id, state]) {
+  return { id: Number(id), result, ...(state && { state }) };
 }
 
 /** A job with its body. Of a reserved job, the methods end or extend the reservation. */
@@ -374,7 +378,10 @@ export class Client {
    * buried. Rejects with IsReserved if a worker holds the job that it should replace. A tube whose
    * rate of puts is used up is waited for, up to the client's `timeout`; then it rejects with
    * Refused, whose `word` is "TOO_FAST".
-   * @returns {Promise<{id: number, result: "INSERTED"|"REPLACED"|"EXISTS"}>}
+   * Of a job that exists `state` says whether it will run: "delayed", "ready", "reserved"; "buried"
+   * and "dead" rest until somebody kicks or replaces them; "done": it is gone, and its keyWindow is
+   * not over.
+   * @returns {Promise<{id: number, result: "INSERTED"|"REPLACED"|"EXISTS", state?: string}>}
    */
   async put(body, options = {}) {
     const data = bytes(body);
@@ -384,7 +391,7 @@ export class Client {
       ["INSERTED", "REPLACED", "EXISTS"],
       { data, again: Boolean(options.key && options.keyWindow) && replacesNone },
     );
-    return { id: Number(reply[1]), result: reply[0] };
+    return putOf(reply);
   }
 
   /**
@@ -406,8 +413,7 @@ export class Client {
       read: async (reply) => {
         const puts = [];
         for (const line of await this.#lines(reply[1])) {
-          const [result, id] = line.split(" ");
-          puts.push({ id: Number(id), result });
+          puts.push(putOf(line.split(" ")));
         }
         return puts;
       },

@@ -98,7 +98,7 @@ class IsReserved(Refused):
 
 class BatchRefused(Refused):
     """Nothing of the batch was put. `index` is that of the job that was in the way; `why` is what
-    the server says of it: "EXISTS 7"."""
+    the server says of it: "EXISTS 7 ready"."""
 
     def __init__(self, command: str, reply: str):
         super().__init__(command, reply)
@@ -107,10 +107,17 @@ class BatchRefused(Refused):
 
 
 class Put(NamedTuple):
-    """What became of a put: "INSERTED", or with a key "REPLACED" or "EXISTS"."""
+    """What became of a put: "INSERTED", or with a key "REPLACED" or "EXISTS". Of a job that exists
+    `state` says whether it will run: "delayed", "ready", "reserved"; "buried" and "dead" rest until
+    somebody kicks or replaces them; "done": it is gone, and its key_window is not over."""
 
     id: int
     result: str
+    state: Optional[str] = None
+
+
+def _put_of(words: List[str]) -> Put:
+    return Put(int(words[1]), words[0], words[2] if len(words) > 2 else None)
 
 
 class Failed(NamedTuple):
@@ -383,7 +390,7 @@ class Client:
             data,
             again,
         )
-        return Put(int(words[1]), words[0])
+        return _put_of(words)
 
     def put_many(
         self,
@@ -406,8 +413,7 @@ class Client:
         command = f"put-jobs {len(data)}{_options(options)}"
 
         def read(words: List[str]) -> List[Put]:
-            lines = [self._line().split(" ") for _ in range(int(words[1]))]
-            return [Put(int(line[1]), line[0]) for line in lines]
+            return [_put_of(self._line().split(" ")) for _ in range(int(words[1]))]
 
         return self._put(command, ["JOBS", "ALREADY"], data, once is not None, read)
 

@@ -239,9 +239,13 @@ std::optional<PutAnswer> Client::put_answer(const std::string& command,
                                                               {"REPLACED", Result::kReplaced},
                                                               {"EXISTS", Result::kExists},
                                                               {"IS_RESERVED", Result::kReserved}};
-  const std::string_view word = words_of(reply).front();
+  const auto words = words_of(reply);
   for (const auto& [answer, result] : kAnswers) {
-    if (word == answer) return PutAnswer{number_after(command, reply, answer), result};
+    if (words.front() != answer) continue;
+    const bool has_state = result == Result::kExists && words.size() == 3;
+    const std::string rest = has_state ? reply.substr(0, reply.rfind(' ')) : reply;
+    return PutAnswer{number_after(command, rest, answer), result,
+                     std::string(has_state ? words.back() : "")};
   }
   return std::nullopt;
 }

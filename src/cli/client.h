@@ -70,11 +70,12 @@ struct PutAnswer {
   enum class Result : std::uint8_t {
     kInserted,
     kReplaced,  // the job with the key was changed
-    kExists,    // nothing was changed: this job has the key, or had it and is gone
+    kExists,    // nothing was changed: this job has the key, or had it and is done
     kReserved,  // nothing was changed: a worker holds the job with the key
   };
   std::uint64_t id = 0;
   Result result = Result::kInserted;
+  std::string state = {};  // of a job that exists: "dead"; "done" if it is gone
 };
 
 // One of many puts.

@@ -58,12 +58,9 @@ BatchAnswer Client::put_all(const std::vector<std::string>& bodies, const PutOpt
   BatchAnswer answer;
   if (reply.starts_with("ALREADY ")) answer.result = BatchAnswer::Result::kAlready;
   for (const std::string& line : read_lines(command, reply, bodies.size())) {
-    using Result = PutAnswer::Result;
-    const std::string word = line.substr(0, line.find(' '));
-    const Result result = word == "REPLACED" ? Result::kReplaced
-                          : word == "EXISTS" ? Result::kExists
-                                             : Result::kInserted;
-    answer.jobs.push_back({.id = number_after(command, line, word), .result = result});
+    const auto job = put_answer(command, line);
+    if (!job) throw_unexpected(command, line);
+    answer.jobs.push_back(*job);
   }
   return answer;
 }

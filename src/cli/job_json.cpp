@@ -43,11 +43,13 @@ std::string put_json(std::uint64_t id, std::string_view tube, std::optional<std:
   return boost::json::serialize(object) + "\n";
 }
 
-std::string met_json(std::uint64_t id, std::string_view tube, std::string_view result) {
+std::string met_json(std::uint64_t id, std::string_view tube, std::string_view result,
+                     std::string_view state) {
   boost::json::object object;
   object["id"] = id;
   if (!tube.empty()) object["tube"] = tube;
   object["result"] = result;
+  if (!state.empty()) object["state"] = state;
   return boost::json::serialize(object) + "\n";
 }
 

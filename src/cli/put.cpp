@@ -31,7 +31,8 @@ namespace {
 constexpr const char* kExamples = R"(The body is BODY byte for byte, or all of standard input.
 Of a tube's jobs only one has a given KEY. If there is one, nothing is put, and
 its id is printed; --on-conflict replace, keep-due or debounce changes it. So a
-put with a key can be repeated until it is answered.
+put with a key can be repeated until it is answered. The key of a job that was
+cancelled or has expired is free at once.
 With --batch each line of standard input is the body of a job; empty lines are
 none. 1000 lines are put at once, or none of them; --once TOKEN makes it safe to
 put the same lines again after a failure, for 24 hours.
@@ -78,20 +79,24 @@ void check_named(const PutOptions& options) try {
   throw UsageError(fmt::format("--{}", error.what()));
 }
 
-// Returns what became of the job that had the key before a put. The reply to the put does not tell,
-// so this asks for the job; the token may not read, so the text may leave that open.
-std::string told_of_key(Client& client, std::uint64_t id) try {
-  const auto shown = client.show_job(std::to_string(id));
-  if (!shown) {
-    return fmt::format("job {} had the key and is gone, but its --key-window is not over", id);
+// Says whose key a put has met, and what can be done if that job rests.
+std::string told_of_key(const PutAnswer& answer) {
+  if (answer.state == "done") {
+    return fmt::format(
+        "job {} had the key and is done, and its --key-window is not over: nothing was put",
+        answer.id);
   }
-  return fmt::format("job {} has the key, and is {}", id, shown->text("state"));
-} catch (const Failure&) {
-  return fmt::format("job {} has the key, or had it and is gone", id);
+  const std::string told =
+      fmt::format("job {} has the key, and is {}: nothing was put", answer.id, answer.state);
+  if (answer.state != "dead" && answer.state != "buried") return told;
+  return fmt::format(
+      "{}, and no worker gets that job; see --on-conflict replace, or carillon "
+      "kick --job {}",
+      told, answer.id);
 }
 
 // Says what a put with a key has met. Throws Failure if it has met a job that a worker holds.
-void report(Client& client, const PutAnswer& answer) {
+void report(const PutAnswer& answer) {
   using Result = PutAnswer::Result;
   switch (answer.result) {
     case Result::kInserted:
@@ -99,7 +104,7 @@ void report(Client& client, const PutAnswer& answer) {
     case Result::kReplaced:
       return remark(fmt::format("job {} had the key: it is replaced", answer.id));
     case Result::kExists:
-      return remark(told_of_key(client, answer.id) + ": nothing was put");
+      return remark(told_of_key(answer));
     case Result::kReserved:
       throw Failure(
           fmt::format("job {} has the key, and a worker holds it: nothing was put", answer.id));
@@ -185,7 +190,7 @@ int put_lines(const Request& request) {
       for (const PutAnswer& answer : batch.jobs) {
         text += !request.json ? fmt::format("{}\n", answer.id)
                 : already     ? met_json(answer.id, "", "already")
-                              : met_json(answer.id, request.tube, word_of(answer.result));
+                          : met_json(answer.id, request.tube, word_of(answer.result), answer.state);
       }
       write_out(text);
     } catch (const Failure& error) {
@@ -204,7 +209,7 @@ int put(const Request& request) {
   client.use(request.tube);
   const std::uint64_t sent_at = utc_now_ms();
   const PutAnswer answer = client.put(body, request.options);
-  report(client, answer);
+  report(answer);
   const std::uint64_t id = answer.id;
   if (!request.json) {
     print(std::to_string(id) + "\n", id);
@@ -212,7 +217,7 @@ int put(const Request& request) {
   }
   if (answer.result != PutAnswer::Result::kInserted) {
     const bool replaced = answer.result == PutAnswer::Result::kReplaced;
-    print(met_json(id, request.tube, replaced ? "replaced" : "exists"), id);
+    print(met_json(id, request.tube, replaced ? "replaced" : "exists", answer.state), id);
     return kSuccess;
   }
   print(put_json(id, request.tube, due_of(client, id, request.options, sent_at)), id);
@@ -251,7 +256,7 @@ void add_put(CLI::App& app, int& exit_code) {
   };
   named("key", "KEY", "Your own name of the job; 1 to 200 bytes");
   named("on-conflict", "WHAT", "reject, ignore, replace, keep-due or debounce\n(default: reject)");
-  named("key-window", "DURATION", "The key counts so long when the job is gone");
+  named("key-window", "DURATION", "The key counts so long when the job is done");
   named("group", "GROUP", "Groups of a tube take turns: a customer, for instance");
   add_text(
       command, "--attributes",

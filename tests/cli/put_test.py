@@ -62,29 +62,40 @@ class PutTest(CliCase):
         replaced = self.put("--key", "invoice-7", "--on-conflict", "replace", "c")
         self.assertEqual((replaced, self.body_of(first)), (first, b"c"))
         as_json = json.loads(self.put("--json", "--key", "invoice-7", "d"))
-        self.assertEqual(as_json, {"id": int(first), "tube": self.tube, "result": "exists"})
+        self.assertEqual(
+            as_json, {"id": int(first), "tube": self.tube, "result": "exists", "state": "ready"}
+        )
 
-    def test_a_key_of_a_job_that_is_gone_is_told_apart(self):
-        first = self.put("--key", "k", "--key-window", "1h", "--delay", "1h", "x")
-        arguments = ("put", "--tube", self.tube, "--key", "k", "y")
-        for state, why in (
-            ("delayed", "has the key, and is delayed"),
-            ("gone", "had the key and is gone, but its --key-window is not over"),
+    def test_a_key_tells_whether_its_job_will_run(self):
+        self.carillon("cancel", self.put("--key", "k", "--key-window", "1h", "--delay", "1h", "x"))
+        first = self.put("--key", "k", "--key-window", "1h", "x")
+        rests = (
+            "has the key, and is buried: nothing was put, and no worker gets that job; see "
+            f"--on-conflict replace, or carillon kick --job {first}"
+        )
+        for command, why in (
+            (None, "has the key, and is ready: nothing was put"),
+            ("bury", rests),
+            ("kick", "has the key, and is ready: nothing was put"),
+            (
+                "delete",
+                "had the key and is done, and its --key-window is not over: nothing was put",
+            ),
         ):
-            if state == "gone":
-                self.carillon("delete", first)
-            done = self.run_carillon(*arguments)
+            if command:
+                self.carillon(command, *(["--job"] if command == "kick" else []), first)
+            done = self.run_carillon("put", "--tube", self.tube, "--key", "k", "y")
             self.assertEqual((done.returncode, done.stdout.decode()), (0, first + "\n"))
-            self.assertEqual(done.stderr.decode(), f"job {first} {why}: nothing was put\n")
+            self.assertEqual(done.stderr.decode(), f"job {first} {why}\n")
 
-    def test_a_token_that_may_not_read_learns_less_of_a_key(self):
+    def test_a_token_that_may_not_read_learns_the_state_of_its_key(self):
         tokens = str(self.directory / "tokens")
         token = self.carillon("token", "new", "--name", "p", "--scope", "put", "--file", tokens)
         data = str(self.directory / "data")
         with daemon.carillon_serve(data, "--tokens", tokens) as server:
             address = f"{daemon.HOST}:{server.port}"
             environment = self.environment(CARILLON_SERVER=address, CARILLON_TOKEN=token.strip())
-            for errors in (b"", b"job 1 has the key, or had it and is gone: nothing was put\n"):
+            for errors in (b"", b"job 1 has the key, and is ready: nothing was put\n"):
                 done = self.run_carillon("put", "--key", "k", "x", env=environment)
                 self.assertEqual((done.stdout, done.stderr), (b"1\n", errors))
 

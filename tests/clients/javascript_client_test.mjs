@@ -166,7 +166,9 @@ test("puts wait for the rate of their tube", async () => {
 test("a key makes a put safe to repeat", async () => {
   const { queue } = await aQueue();
   const { id } = await queue.put("a", { key: "k", delay: 60 });
-  assert.deepEqual(await queue.put("b", { key: "k" }), { id, result: "EXISTS" });
+  const exists = { id, result: "EXISTS", state: "delayed" };
+  assert.deepEqual(await queue.put("b", { key: "k" }), exists);
+  assert.deepEqual(await queue.putMany([["b", { key: "k" }]], { onConflict: "ignore" }), [exists]);
   assert.deepEqual(await queue.put("c", { key: "k", onConflict: "replace" }), {
     id,
     result: "REPLACED",
@@ -286,7 +288,7 @@ test("batches", async () => {
   await assert.rejects(queue.putMany(["x", ["y", { key: "k" }]]), (error) => {
     assert.ok(error instanceof carillon.BatchRefused);
     assert.equal(error.index, 1);
-    return error.why === `EXISTS ${ids[0]}`;
+    return error.why === `EXISTS ${ids[0]} reserved`;
   });
   assert.deepEqual(await queue.releaseMany([ids[1], 2 ** 50]), [true, false]);
   assert.deepEqual(await queue.deleteMany(ids), [true, true, true]);

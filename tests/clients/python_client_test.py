@@ -204,9 +204,12 @@ class JobsTest(ClientCase):
 
     def test_a_key_makes_a_put_safe_to_repeat(self):
         first = self.client.put("a", key="k", delay=60)
-        self.assertEqual(self.client.put("b", key="k"), (first.id, "EXISTS"))
+        exists = (first.id, "EXISTS", "delayed")
+        self.assertEqual(self.client.put("b", key="k"), exists)
+        puts = self.client.put_many([("b", {"key": "k"})], on_conflict="ignore")
+        self.assertEqual(puts, [exists])
         again = self.client.put("c", key="k", on_conflict="replace")
-        self.assertEqual(again, (first.id, "REPLACED"))
+        self.assertEqual(again, (first.id, "REPLACED", None))
         self.assertEqual(self.client.peek("k").body, b"c")
         self.client.patch("k", "d", pri=3)
         self.assertEqual(self.client.peek(first.id).body, b"d")

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/job_bulk.h"
 #include "queue/engine_fixture.h"
 
 namespace carillon::queue {
@@ -97,6 +99,124 @@ TEST_F(EngineKeysTest, AKeyCountsForItsWindowWhenItsJobIsGone) {
   EXPECT_EQ(put("k", "b", OnConflict::kIgnore).id, 1U);
   queue.pass(1);
   EXPECT_EQ(put("k", "b").result, Result::kInserted);
+}
+
+// A producer that puts the job again must not be told that it is there.
+TEST_F(EngineKeysTest, AJobThatWasNotDoneLeavesNoWindow) {
+  constexpr Millis kWindow = 60'000;
+  const auto is_free = [&] {
+    return put("k", "b", {}, 60'000, kWindow).result == Result::kInserted;
+  };
+  put("k", "a", {}, 60'000, kWindow);
+  EXPECT_EQ(engine.cancel(queue.now(), 1).result, Changed::kDone);
+  EXPECT_TRUE(is_free()) << "cancelled while it was delayed";
+  engine.kick_job(queue.now(), 2);
+  EXPECT_EQ(engine.cancel(queue.now(), 2).result, Changed::kDone);
+  EXPECT_TRUE(is_free()) << "cancelled while it was ready";
+  EXPECT_TRUE(remove(3));
+  EXPECT_TRUE(is_free()) << "deleted while it was delayed";
+  EXPECT_EQ(engine.bury_job(queue.now(), 4).result, Changed::kDone);
+  EXPECT_TRUE(remove(4));
+  EXPECT_TRUE(is_free()) << "deleted while it was buried";
+  JobBulk bulk{.action = JobBulk::Action::kCancel, .list = {.tube = "default"}};
+  while (!bulk.ended()) engine.change_jobs(queue.now(), bulk);
+  EXPECT_EQ(bulk.changed, 1U);
+  EXPECT_TRUE(is_free()) << "cancelled with others";
+  EXPECT_EQ(queue.store().scan_ended_keys(0, 9).size(), 0U);
+  queue.restart(0);
+  queue.engine().check_invariants();
+}
+
+TEST_F(EngineKeysTest, AJobThatHasExpiredLeavesNoWindow) {
+  const PutOrder order{.key = "k", .key_window = 60'000, .expires_in = 1'000};
+  engine.put(producer, queue.now(), order, "a");
+  queue.pass(2'000);
+  EXPECT_FALSE(engine.peek(queue.now(), 1));
+  EXPECT_EQ(put("k", "b").result, Result::kInserted);
+}
+
+TEST_F(EngineKeysTest, AJobWhoseCancelWasAskedForLeavesNoWindowHoweverItEnds) {
+  using End = std::function<void(JobId)>;
+  const std::vector<std::pair<const char*, End>> ends = {
+      {"release", [&](JobId id) { engine.release(worker, queue.now(), id, 0, 0); }},
+      {"bury", [&](JobId id) { engine.bury(worker, queue.now(), id, 0); }},
+      {"fail", [&](JobId id) { engine.fail(worker, queue.now(), id, {}); }},
+      {"delete", [&](JobId id) { engine.remove(worker, queue.now(), id); }},
+      {"delete of many", [&](JobId id) { engine.remove_all(worker, queue.now(), {{id}}); }},
+      {"ttr", [&](JobId) { queue.pass(120'000); }},
+  };
+  for (const auto& [name, end] : ends) {
+    const PutOutcome first = put("k", "a", {}, 0, 600'000);
+    ASSERT_EQ(first.result, Result::kInserted) << name;
+    EXPECT_EQ(queue.reserve(worker), "a");
+    EXPECT_EQ(engine.cancel(queue.now(), first.id, true).result, Changed::kAsked);
+    end(first.id);
+    EXPECT_FALSE(engine.peek(queue.now(), first.id)) << name;
+  }
+  EXPECT_EQ(put("k", "b").result, Result::kInserted);
+}
+
+// What a client that does not hold the job deletes may have been done: by a worker whose time has
+// run out.
+TEST_F(EngineKeysTest, AReadyJobThatIsDeletedCountsAsDone) {
+  put("k", "a", {}, 0, 600'000);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  queue.pass(61'000);
+  EXPECT_TRUE(remove(1));
+  EXPECT_EQ(put("k", "b").owner, KeyOwner::kDone);
+}
+
+TEST_F(EngineKeysTest, APutIsToldTheStateOfTheJobThatHasItsKey) {
+  const auto owner = [&] {
+    const PutOutcome put = this->put("k", "b");
+    EXPECT_EQ(put.result, Result::kExists);
+    return put.owner;
+  };
+  engine.put(producer, queue.now(),
+             {.due_in = 1'000, .key = "k", .key_window = 60'000, .retry = {.max_attempts = 1}},
+             "a");
+  EXPECT_EQ(owner(), KeyOwner::kDelayed);
+  queue.pass(1'000);
+  EXPECT_EQ(owner(), KeyOwner::kReady);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(owner(), KeyOwner::kReserved);
+  EXPECT_EQ(put("k", "b", OnConflict::kReplace).owner, KeyOwner::kReserved);
+  engine.bury(worker, queue.now(), 1, 0);
+  EXPECT_EQ(owner(), KeyOwner::kBuried);
+  engine.kick_job(queue.now(), 1);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  engine.fail(worker, queue.now(), 1, {});
+  EXPECT_EQ(owner(), KeyOwner::kDead);
+  EXPECT_EQ(put("l", "b").owner, KeyOwner::kNone);
+  engine.kick_job(queue.now(), 1);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_TRUE(remove(1));
+  EXPECT_EQ(owner(), KeyOwner::kDone);
+}
+
+TEST_F(EngineKeysTest, ABatchIsAnsweredAgainWithTheStatesOfThen) {
+  put("k", "a", {}, 60'000);
+  const NewJob job{.order = {.key = "k", .on_conflict = OnConflict::kIgnore}, .body = "b"};
+  const BatchOrder once{.once = "token"};
+  EXPECT_EQ(engine.put_all(producer, queue.now(), {&job, 1}, once).jobs.front().owner,
+            KeyOwner::kDelayed);
+  engine.cancel(queue.now(), 1);
+  queue.restart(0);
+  const ClientId again = queue.engine().connect();
+  const BatchOutcome answer = queue.engine().put_all(again, queue.now(), {&job, 1}, once);
+  EXPECT_EQ(answer.result, BatchOutcome::Result::kAlready);
+  EXPECT_EQ(answer.jobs.front().owner, KeyOwner::kDelayed);
+}
+
+TEST_F(EngineKeysTest, AKeyMovesWithItsJobAndLeavesNothingBehind) {
+  put("k", "a", {}, 60'000, 60'000);
+  JobBulk bulk{.action = JobBulk::Action::kMove, .list = {.tube = "default"}, .to = "other"};
+  while (!bulk.ended()) engine.change_jobs(queue.now(), bulk);
+  EXPECT_EQ(put("k", "b").result, Result::kInserted);
+  engine.use(producer, "other");
+  EXPECT_EQ(put("k", "c").owner, KeyOwner::kDelayed);
+  EXPECT_EQ(engine.cancel(queue.now(), 1).result, Changed::kDone);
+  EXPECT_EQ(put("k", "c").result, Result::kInserted);
 }
 
 TEST_F(EngineKeysTest, AReplacementPassesOverTheWindow) {
@@ -219,7 +339,7 @@ TEST_F(EngineKeysTest, AFailedAppendLeavesTheKeyAsItWas) {
 TEST_F(EngineKeysTest, KeysAndWindowsOutliveARestart) {
   put("k", "a", {}, 60'000);
   put("gone", "b", {}, 0, 60'000);
-  EXPECT_TRUE(remove(2));
+  EXPECT_TRUE(remove(2)) << "it is ready: it counts as done";
   queue.restart(1'000);
   Engine& next = queue.engine();
   const ClientId client = next.connect();

@@ -353,11 +353,11 @@ class History {
         [&] {
           const PutOutcome put = engine().put(client, now(), order, body);
           if (put.result == PutOutcome::Result::kInserted) ids_.push_back(put.id);
-          return std::pair(put.result, put.id);
+          return std::tuple(put.result, put.id, put.owner);
         },
         [&] {
           const PutOutcome put = model_.put(ids_.empty() ? 0 : ids_.back(), job, order.on_conflict);
-          return std::pair(put.result, put.id);
+          return std::tuple(put.result, put.id, put.owner);
         });
   }
 
@@ -382,11 +382,11 @@ class History {
         .once = token, .window = below(1'000), .fingerprint = kFingerprints[below(3)]};
     std::vector<JobId> ids;
     const auto told = [](const BatchOutcome& outcome) {
-      std::vector<std::pair<PutOutcome::Result, JobId>> puts;
+      std::vector<std::tuple<PutOutcome::Result, JobId, KeyOwner>> puts;
       // The ids of what was not put are not the model's.
       const bool refused = outcome.result == BatchOutcome::Result::kRefused;
       for (const PutOutcome& put : outcome.jobs)
-        puts.emplace_back(put.result, refused && put.done() ? 0 : put.id);
+        puts.emplace_back(put.result, refused && put.done() ? 0 : put.id, put.owner);
       return std::tuple(outcome.result, outcome.stopper, puts);
     };
     agree(

@@ -116,7 +116,7 @@ class QueueModel {
     const bool kept = on_conflict == OnConflict::kReject || on_conflict == OnConflict::kIgnore;
     const auto key = keys.find(name);
     if (key != keys.end() && key->second.until > utc_ && kept)
-      return {.result = Result::kExists, .id = key->second.id};
+      return {.result = Result::kExists, .id = key->second.id, .owner = KeyOwner::kDone};
     if (key == keys.end() || key->second.until != 0) {
       keys[name] = {.id = id};
       put(id, std::move(job));
@@ -124,8 +124,10 @@ class QueueModel {
     }
     const JobId known = key->second.id;
     const Job& other = jobs.at(known);
-    if (kept) return {.result = Result::kExists, .id = known};
-    if (other.state == JobState::kReserved) return {.result = Result::kReserved, .id = known};
+    const KeyOwner owner = owner_of_key(other);
+    if (kept) return {.result = Result::kExists, .id = known, .owner = owner};
+    if (owner == KeyOwner::kReserved)
+      return {.result = Result::kReserved, .id = known, .owner = owner};
     const bool buried = other.state == JobState::kBuried;
     if (on_conflict == OnConflict::kKeepDue && !buried) job.due = other.due;
     if (on_conflict == OnConflict::kDebounce && !buried) job.due = std::max(job.due, other.due);
@@ -308,7 +310,7 @@ class QueueModel {
     for (const JobId id : ids) {
       const bool there = jobs.contains(id);
       done.push_back(there && (jobs[id].state != JobState::kReserved || holds(client, id)));
-      if (done.back()) end(id);
+      if (done.back()) end(id, is_done(jobs[id]));
     }
     serve();
     return done;
@@ -450,12 +452,30 @@ class QueueModel {
     give_back(job);
     return outcome;
   }
-  void end(JobId id) {
+  // Whether a client that deletes it says so.
+  static bool is_done(const Job& job) {
+    const bool may_be = job.state == JobState::kReserved || job.state == JobState::kReady;
+    return may_be && !job.cancel_asked;
+  }
+  static KeyOwner owner_of_key(const Job& job) {
+    switch (job.state) {
+      case JobState::kDelayed:
+        return KeyOwner::kDelayed;
+      case JobState::kReady:
+        return KeyOwner::kReady;
+      case JobState::kReserved:
+        return KeyOwner::kReserved;
+      case JobState::kBuried:
+        break;
+    }
+    return job.death == Death::kNone ? KeyOwner::kBuried : KeyOwner::kDead;
+  }
+  void end(JobId id, bool is_done = false) {
     const Job& job = jobs.at(id);
     if (!job.key.empty()) {
       const auto key = keys.find({job.tube, job.key});
       key->second.until = utc_ + job.key_window;
-      if (job.key_window == 0) keys.erase(key);
+      if (job.key_window == 0 || !is_done) keys.erase(key);
     }
     jobs.erase(id);
   }

@@ -95,7 +95,8 @@ TEST_F(UpgradeKeysTest, KeysWorkInIt) {
     const PutOutcome put = engine.put(client, kLater, replace, "again");
     EXPECT_EQ(put.result, Result::kReplaced);
     EXPECT_EQ(put.id, id);
-    EXPECT_EQ(engine.cancel(kLater, id).result, ChangeOutcome::Result::kDone);
+    EXPECT_TRUE(engine.kick_job(kLater, id).done);
+    EXPECT_TRUE(engine.remove(client, kLater, id).done);
     store.sync();
   }
   DiskStore store(data_, kSmallDisk);

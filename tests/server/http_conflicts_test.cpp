@@ -65,14 +65,56 @@ TEST_F(HttpConflicts, IgnoreTellsOfFailedAttempts) {
 }
 
 // The key still counts, and nothing else is known of the job.
-TEST_F(HttpConflicts, IgnoreTellsTheIdOfAJobThatIsGone) {
+TEST_F(HttpConflicts, IgnoreTellsTheIdOfAJobThatIsDone) {
   put(R"({"key":"k","key_window":"1h"})");
-  EXPECT_EQ(ask("DELETE", "/v1/jobs/1").status, 204);
+  const json::value reserved = ask("POST", "/v1/tubes/mail:reserve").value();
+  const std::string lease(reserved.at("jobs").at(0).at("lease").as_string());
+  EXPECT_EQ(ask("POST", "/v1/leases/" + lease + ":ack").status, 204);
   const Answer met = put(kIgnoring);
   EXPECT_EQ(met.status, 200);
-  EXPECT_EQ(met.body, R"({"id":1})");
+  EXPECT_EQ(met.body, R"({"id":1,"state":"done"})");
   EXPECT_TRUE(has(met, "Location: /v1/jobs/1"));
   EXPECT_EQ(tag_of(met), "none");
+}
+
+TEST_F(HttpConflicts, TheKeyOfAJobThatWasCancelledIsFree) {
+  const std::string_view job = R"({"key":"k","key_window":"1h","delay":"1h"})";
+  EXPECT_EQ(put(job).status, 201);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1").status, 204);
+  EXPECT_EQ(put(job).status, 201);
+  EXPECT_EQ(ask("DELETE", "/v1/tubes/mail/keys/k").status, 204);
+  EXPECT_EQ(put(job).status, 201);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:clear").value().at("changed"), 1);
+  EXPECT_EQ(put(job).status, 201);
+  EXPECT_EQ(ask("POST", "/v1/jobs:cancel", R"({"filter":{"tube":"mail"}})").status, 200);
+  EXPECT_EQ(put(job).status, 201);
+}
+
+TEST_F(HttpConflicts, ARefusalTellsTheStateOfTheJobThatHasTheKey) {
+  put(R"({"key":"k","delay":"1h"})");
+  const Answer delayed = put(R"({"key":"k"})");
+  EXPECT_EQ(delayed.status, 409);
+  EXPECT_EQ(delayed.value().at("state"), "delayed");
+  EXPECT_EQ(delayed.detail(), "job 1 has the key, and is delayed");
+  ASSERT_EQ(ask("PATCH", "/v1/jobs/1", R"({"delay":"0s","retry":{"max_attempts":1}})").status, 400);
+  put(R"({"key":"k","on_conflict":"replace","retry":{"max_attempts":1}})");
+  const json::value reserved = ask("POST", "/v1/tubes/mail:reserve").value();
+  const std::string lease(reserved.at("jobs").at(0).at("lease").as_string());
+  ASSERT_EQ(ask("POST", "/v1/leases/" + lease + ":nack", R"({"error":"no"})").status, 200);
+  const Answer dead = put(R"({"key":"k"})");
+  EXPECT_EQ(dead.status, 409);
+  EXPECT_EQ(dead.value().at("state"), "dead");
+  EXPECT_EQ(dead.detail(),
+            "job 1 has the key, and is dead: no worker gets it before it is kicked, retried or "
+            "replaced");
+  const Answer create = ask("PUT", "/v1/tubes/mail/keys/k", "x", "If-None-Match: *\r\n");
+  EXPECT_EQ(create.status, 412);
+  EXPECT_EQ(create.value().at("state"), "dead");
+  const Answer batch = ask("POST", "/v1/tubes/mail/jobs:batch",
+                           R"({"jobs":[{"key":"k","on_conflict":"ignore"},{"key":"k2"}]})",
+                           "Content-Type: application/json\r\n");
+  EXPECT_EQ(batch.value().at("jobs").at(0).at("state"), "dead");
+  EXPECT_EQ(put(R"({"key":"k","on_conflict":"ignore"})").value().at("state"), "dead");
 }
 
 TEST_F(HttpConflicts, AnIgnoredPutThatIsSentAgainIsAnsweredAsBefore) {

@@ -170,14 +170,14 @@ TEST_F(HttpRights, WhoMayChangeAJobAndNotLookAtItSeesItsNumberAlone) {
   EXPECT_NE(reply.find("ETag: "), std::string::npos);
 }
 
-TEST_F(HttpRights, WhoMayPutAndNotLookSeesTheNumberAloneOfAJobThatHasTheKey) {
+TEST_F(HttpRights, WhoMayPutAndNotLookSeesTheStateAloneOfAJobThatHasTheKey) {
   const std::string headers = "Carillon-Key: k\r\nCarillon-On-Conflict: ignore\r\n";
   ask("POST", "/v1/tubes/mail/jobs", "boss", "x", "Content-Type: hid/den\r\n" + headers);
   const std::string seen = ask("POST", "/v1/tubes/mail/jobs", "mailer", "y", headers);
   EXPECT_NE(seen.find("hid/den"), std::string::npos) << seen;
   const std::string reply = ask("POST", "/v1/tubes/mail/jobs", "putter", "y", headers);
   EXPECT_EQ(reply.substr(9, 3), "200");
-  EXPECT_EQ(reply.substr(reply.find("\r\n\r\n") + 4), R"({"id":1})");
+  EXPECT_EQ(reply.substr(reply.find("\r\n\r\n") + 4), R"({"id":1,"state":"ready"})");
   EXPECT_NE(reply.find("ETag: "), std::string::npos);
 }
 

@@ -97,7 +97,7 @@ TEST_F(SessionAttempts, ARateOfPutsRefusesMoreOfThem) {
   EXPECT_EQ(client.say("put 0 0 60 1\r\nc\r\n"), "OUT_OF_MEMORY\r\n") << "known to all clients";
   EXPECT_EQ(client.say("put-job 1\r\nc\r\n"), "TOO_FAST 60000\r\n");
   EXPECT_EQ(client.say("put-ms 0 0 60000 1\r\nc\r\n"), "TOO_FAST 60000\r\n");
-  EXPECT_EQ(client.say("put-job 1 key=k\r\nc\r\n"), "EXISTS 1\r\n");
+  EXPECT_EQ(client.say("put-job 1 key=k\r\nc\r\n"), "EXISTS 1 ready\r\n");
   server.pass(60'000);
   EXPECT_EQ(client.say("put-job 1\r\nc\r\n"), "INSERTED 3\r\n");
   EXPECT_NE(client.say("stats-tube default\r\n")

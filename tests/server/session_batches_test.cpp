@@ -85,7 +85,7 @@ TEST_F(SessionBatches, EachJobHasTheAnswerOfItsOwnPut) {
   client.say("put-job 1 key=a\r\nx\r\nput-job 1 key=b\r\ny\r\n");
   EXPECT_EQ(client.say(put_jobs("1 key=a on-conflict=ignore\r\n1\r\n1 key=b "
                                 "on-conflict=replace\r\n2\r\n1 key=c\r\n3\r\n")),
-            "JOBS 3\r\nEXISTS 1\r\nREPLACED 2\r\nINSERTED 4\r\n");
+            "JOBS 3\r\nEXISTS 1 ready\r\nREPLACED 2\r\nINSERTED 4\r\n");
   EXPECT_EQ(client.say("peek-job key=b\r\n"), "FOUND 2 1\r\n2\r\n");
 }
 
@@ -93,7 +93,7 @@ TEST_F(SessionBatches, TheJobThatIsWrongIsNamedAndNothingIsPut) {
   client.say("put-job 1 key=a\r\nx\r\n");
   const std::string good = "1\r\na\r\n";
   const std::pair<std::string, std::string> wrong[] = {
-      {"1 key=a\r\nb\r\n", "EXISTS 1"},
+      {"1 key=a\r\nb\r\n", "EXISTS 1 ready"},
       {"1 delya=3s\r\nb\r\n",
        "BAD_OPTION \"delya\": no such option; there are pri delay due ttr spread expires-in "
        "expires-at at-expiry key on-conflict key-window group attributes max-attempts backoff "

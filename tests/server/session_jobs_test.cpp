@@ -85,12 +85,27 @@ TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
 
 TEST_F(SessionJobs, AKeyMakesAPutSafeToRepeat) {
   EXPECT_EQ(client.say("put-job 1 key=order-7 delay=1m\r\na\r\n"), "INSERTED 1\r\n");
-  EXPECT_EQ(client.say("put-job 1 key=order-7 delay=1m\r\nb\r\n"), "EXISTS 1\r\n");
+  EXPECT_EQ(client.say("put-job 1 key=order-7 delay=1m\r\nb\r\n"), "EXISTS 1 delayed\r\n");
   EXPECT_EQ(client.say("put-job 1 key=order-7 on-conflict=replace\r\nc\r\n"), "REPLACED 1\r\n");
   EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 1 1\r\nc\r\n");
   EXPECT_EQ(client.say("put-job 1 key=order-7 on-conflict=replace\r\nd\r\n"), "IS_RESERVED 1\r\n");
   EXPECT_EQ(client.say("delete 1\r\n"), "DELETED\r\n");
   EXPECT_EQ(client.say("put-job 1 key=order-7\r\ne\r\n").substr(0, 9), "INSERTED ");
+}
+
+TEST_F(SessionJobs, AProducerLearnsWhetherTheJobOfItsKeyWillRun) {
+  const std::string put = "put-job 1 key=k key-window=2m delay=1h max-attempts=1\r\na\r\n";
+  EXPECT_EQ(client.say(put), "INSERTED 1\r\n");
+  EXPECT_EQ(client.say("cancel-job key=k\r\n" + put), "CANCELLED 1\r\nINSERTED 2\r\n");
+  EXPECT_EQ(client.say("cancel-jobs default\r\n" + put), "CHANGED 1 0 end\r\nINSERTED 3\r\n");
+  EXPECT_EQ(client.say("kick-job 3\r\nreserve\r\n"), "KICKED\r\nRESERVED 3 1\r\na\r\n");
+  EXPECT_EQ(client.say(put), "EXISTS 3 reserved\r\n");
+  EXPECT_EQ(client.say("fail-job 3 0\r\n\r\n"), "DEAD 1\r\n");
+  EXPECT_EQ(client.say(put), "EXISTS 3 dead\r\n");
+  EXPECT_EQ(client.say("put-job 1 key=k key-window=2m on-conflict=replace\r\nb\r\n"),
+            "REPLACED 3\r\n");
+  EXPECT_EQ(client.say("reserve\r\ndelete 3\r\n"), "RESERVED 3 1\r\nb\r\nDELETED\r\n");
+  EXPECT_EQ(client.say(put), "EXISTS 3 done\r\n");
 }
 
 TEST_F(SessionJobs, ALineWithALongKeyIsTakenAndALongerOneIsNot) {
@@ -100,7 +115,7 @@ TEST_F(SessionJobs, ALineWithALongKeyIsTakenAndALongerOneIsNot) {
   EXPECT_EQ(client.say("peek-job key=" + key + "\r\n"), "FOUND 1 1\r\na\r\n");
   EXPECT_EQ(client.say("peek-job key=" + key + "k\r\n"), "BAD_FORMAT\r\n");
   const std::string spaces(kMaxLongLine - line.size() - 2, ' ');
-  EXPECT_EQ(client.say(line + spaces + "\r\nb\r\n"), "EXISTS 1\r\n");
+  EXPECT_EQ(client.say(line + spaces + "\r\nb\r\n"), "EXISTS 1 delayed\r\n");
   EXPECT_EQ(client.say(line + spaces + " \r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("put 0 0 60 1" + spaces + "\r\n"), "BAD_FORMAT\r\n") << "as in beanstalkd";
   EXPECT_EQ(client.say("list-tube-used\r\n"), "USING default\r\n");
@@ -158,7 +173,7 @@ TEST_F(SessionJobs, AReplyWaitsForWhatItTellsOf) {
   client.durable = 0;
   EXPECT_EQ(client.say("put-job 1 key=a\r\na\r\nput-job 1 key=a\r\nb\r\n"), "");
   client.durable = server.engine.last_sequence();
-  EXPECT_EQ(client.say(""), "INSERTED 1\r\nEXISTS 1\r\n");
+  EXPECT_EQ(client.say(""), "INSERTED 1\r\nEXISTS 1 ready\r\n");
 }
 
 TEST_F(SessionJobs, AFailedPatchChangesNothing) {

@@ -116,8 +116,6 @@ void HistoryStore::check_keys(const queue::Changes& changes) const {
       throw Violation("job " + std::to_string(job.id) + " does not have its key, '" + key + "'");
     if (!change.after && record && record->until == 0 && record->id == job.id)
       throw Violation(text_of(*record) + "is left, and the job is gone");
-    if (!change.after && !record && job.extras->key_window > 0)
-      throw Violation("the window of the key '" + key + "' is forgotten");
   }
 }
 

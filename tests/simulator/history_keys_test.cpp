@@ -114,14 +114,6 @@ TEST_F(HistoryKeysTest, RefusesTheKeyOfAJobThatIsGone) {
   EXPECT_THROW(history.append(changes), Violation);
 }
 
-TEST_F(HistoryKeysTest, RefusesTheLossOfAWindow) {
-  history.append(put(1));
-  Changes changes = remove(1);
-  changes.keys = {{key(1), {}}};
-  changes.tubes = {tube(0, 0)};
-  EXPECT_THROW(history.append(changes), Violation);
-}
-
 TEST_F(HistoryKeysTest, RefusesToForgetAKeyInItsWindow) {
   history.append(put(1));
   history.append(remove(1));

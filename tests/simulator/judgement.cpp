@@ -201,7 +201,7 @@ void Model::judge_delete(const Case& c) {
     fail(c, "another client holds it");
   if (history_.state().jobs.contains(id)) fail(c, "its record is still there");
   expect_changed({id});
-  end_key(*job);
+  end_key(*job, was_done(c, *job));
   remove(id);
 }
 

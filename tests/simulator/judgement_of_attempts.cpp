@@ -129,7 +129,7 @@ void Model::judge_fail(const Case& c) {
   if (job->cancel_asked) {
     if (c.reply.word != "CANCELLED" || c.reply.number != id) fail(c, "its cancel was asked for");
     if (history_.state().jobs.contains(id)) fail(c, "its record is still there");
-    end_key(*job);
+    end_key(*job, Is::kNo);
     return remove(id);
   }
   job->story.push_back({.at = 0,
@@ -202,7 +202,7 @@ void Model::judge_end_of_attempt(JobId id, const std::string& who) {
                     "and nothing is over: " + text_of(id, *job, times_.last));
   if (job->cancel_asked) {
     if (history_.state().jobs.contains(id)) throw Violation(who + "which is cancelled");
-    end_key(*job);
+    end_key(*job, Is::kNo);
     return remove(id);
   }
   const auto story = history_.state().stories.find(id);

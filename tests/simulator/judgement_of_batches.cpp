@@ -2,6 +2,7 @@
 // release-jobs (model.h).
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <set>
@@ -33,6 +34,8 @@ bool gives_way(const Command& job) {
 // The lines of the answer that a token has.
 std::string lines_of(const KeyRecord& token) {
   using Result = queue::PutOutcome::Result;
+  constexpr std::array<std::string_view, 7> kOwners = {"",        " delayed", " ready", " reserved",
+                                                       " buried", " dead",    " done"};
   std::string lines;
   for (const queue::PutRun& run : token.batch->puts) {
     const auto result = static_cast<Result>(run.result);
@@ -40,7 +43,7 @@ std::string lines_of(const KeyRecord& token) {
                              : result == Result::kReplaced ? "REPLACED "
                                                            : "EXISTS ";
     for (std::uint32_t n = 0; n < run.jobs; ++n)
-      lines += word + std::to_string(run.first + n) + "\r\n";
+      lines.append(word + std::to_string(run.first + n)).append(kOwners.at(run.owner)) += "\r\n";
   }
   return lines;
 }
@@ -174,7 +177,7 @@ bool Model::follow_one(const Case& c, JobId id) {
     if (!may && is_own) return false;
     if (!may) fail(c, "another client holds job " + std::to_string(id));
     (is_own ? c.client.each_maybe : c.client.each_done).insert(id);
-    end_key(*job);
+    end_key(*job, releases ? Is::kNo : is_own ? Is::kMaybe : was_done(c, *job));
     remove(id);
     return true;
   }

@@ -125,7 +125,7 @@ bool Model::follow_changed(const Case& c, JobId id) {
       --c.client.bulk_changed;
       ++c.client.bulk_maybe;
     }
-    end_key(jobs_.at(id));
+    end_key(jobs_.at(id), Is::kNo);
     remove(id);
     return true;
   }

@@ -77,7 +77,7 @@ void Model::judge_expiry(JobId id, const std::string& who) {
   const bool is_gone = after == history_.state().jobs.end();
   if (is_gone != (job.at_expiry == AtExpiry::kDrop)) throw Violation(what + ", by another end");
   if (is_gone) {
-    end_key(job);
+    end_key(job, Is::kNo);
     return remove(id);
   }
   if (has_failed) {

@@ -54,7 +54,7 @@ void Model::judge_cancel(const Case& c) {
   if (!id) return expect_changed({});
   if (history_.state().jobs.contains(*id)) fail(c, "its record is still there");
   expect_changed({*id});
-  end_key(jobs_.at(*id));
+  end_key(jobs_.at(*id), Is::kNo);
   remove(*id);
 }
 
@@ -80,9 +80,18 @@ void Model::ask_to_cancel(const Case& c) {
   if (!is_asked) follow_all_but_due_time(id);
 }
 
-// The job is gone, and its key counts for its window, by the wall clock. The command that has come
-// just behind may have given it to another job.
-void Model::end_key(const Job& job) const {
+// Whether the client that has deleted the job says that its work is done.
+Model::Is Model::was_done(const Case& c, const Job& job) const {
+  const auto before = history_.before(job.record.id);
+  if (before->extras->cancel_asked || before->buried()) return Is::kNo;
+  if (before->extras->attempts != job.attempts) return Is::kMaybe;  // its attempt has just ended
+  const Is is_delayed = delayed(job, c);
+  return is_delayed == Is::kMaybe ? Is::kMaybe : is_delayed == Is::kYes ? Is::kNo : Is::kYes;
+}
+
+// The job is gone. If its work is done, its key counts for its window, by the wall clock. The
+// command that has come just behind may have given it to another job.
+void Model::end_key(const Job& job, Is is_done) const {
   if (job.key.empty()) return;
   const auto refuse = [&job](const std::string& why) {
     throw Violation("job " + std::to_string(job.record.id) + " is gone, and its key " + why);
@@ -92,10 +101,11 @@ void Model::end_key(const Job& job) const {
       tube == nullptr ? std::nullopt : history_.state().find_key(tube->number, job.key);
   const bool is_taken = ended && ended->id != job.record.id;
   if (is_taken && history_.changed().contains(ended->id)) return;
-  if (job.key_window == 0) {
+  if (job.key_window == 0 || is_done == Is::kNo) {
     if (ended) refuse("is left");
     return;
   }
+  if (!ended && is_done == Is::kMaybe) return;
   if (!ended || ended->id != job.record.id) return refuse("is free at once");
   const std::uint64_t until = ended->until * kNsPerMs;
   const std::uint64_t window = job.key_window * kNsPerMs;

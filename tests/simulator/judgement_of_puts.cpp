@@ -209,7 +209,7 @@ void Model::judge_conflict(const Case& c, JobId body) {
   if (c.reply.number != id) fail(c, "job " + std::to_string(id) + " has the key");
   if (gives_way(c.command.on_conflict)) {
     if (c.reply.word != "EXISTS") fail(c, "that is no answer to a put which gives way");
-    return;
+    return expect_owner(c, jobs_.at(id));
   }
   if (c.reply.word == "IS_RESERVED") {
     if (is_held == Is::kNo) fail(c, "nobody holds job " + std::to_string(id));
@@ -220,7 +220,21 @@ void Model::judge_conflict(const Case& c, JobId body) {
   replace(c, id, body);
 }
 
+// The reply tells the state of the job that has the key.
+void Model::expect_owner(const Case& c, const Job& job) const {
+  const std::string_view state = c.reply.line.substr(c.reply.line.rfind(' ') + 1);
+  const bool is_dead = job.death != queue::Death::kNone;
+  const bool may_be =
+      job.burial != 0       ? state == (is_dead ? "dead" : "buried")
+      : state == "reserved" ? held(job, c.now) != Is::kNo
+      : state == "delayed"
+          ? delayed(job, c) != Is::kNo
+          : state == "ready" && (may_call_ready(c) || counts_as_ready(job, c.now) != Is::kNo);
+  if (!may_be) fail(c, "it is in another state");
+}
+
 void Model::judge_ended_key(const Case& c) {
+  if (c.reply.line.substr(c.reply.line.rfind(' ') + 1) != "done") fail(c, "the job is gone");
   if (c.reply.word != "EXISTS" || !gives_way(c.command.on_conflict)) fail(c, "no job has the key");
   const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
   if (!ended || ended->id != c.reply.number) fail(c, "that job did not have the key");

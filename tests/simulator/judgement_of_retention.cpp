@@ -69,7 +69,7 @@ void Model::judge_retention_end(JobId id, const std::string& who) {
   if (!has_moved(id, job) && !retention_is_over(job, times_.last, 0))
     throw Violation(who +
                     "which is gone before its retention is over: " + text_of(id, job, times_.last));
-  end_key(job);
+  end_key(job, Is::kNo);
   remove(id);
 }
 

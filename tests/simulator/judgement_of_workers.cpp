@@ -185,7 +185,7 @@ void Model::judge_held(const Case& c) {
   if (job->cancel_asked) {
     if (history_.state().jobs.contains(id)) fail(c, "its cancel was asked for, and it is there");
     expect_changed({id});
-    end_key(*job);
+    end_key(*job, Is::kNo);
     return remove(id);
   }
   expect_changed({id});

@@ -273,7 +273,9 @@ class Model {
   void settle_deadlines(const std::string& tube, const queue::RetryPolicy& next, queue::Now now);
   std::optional<queue::JobId> named(const Case& c) const;
   std::optional<queue::JobId> expect_named(const Case& c, std::string_view done) const;
-  void end_key(const Job& job) const;
+  Is was_done(const Case& c, const Job& job) const;
+  void end_key(const Job& job, Is is_done) const;
+  void expect_owner(const Case& c, const Job& job) const;
   void judge_reserve(const Case& c);
   // How a client has got a job: at once, after it has waited, or while other commands came between.
   enum class Taking : std::uint8_t { kAtOnce, kWaited, kInParts };

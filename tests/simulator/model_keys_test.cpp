@@ -66,6 +66,11 @@ class ModelKeysTest : public testing::Test {
     engine.cancel(now, 1);
     judge(1, cancel, "CANCELLED 1\r\n");
   }
+  void delete_first() {
+    begin();
+    engine.remove(client, now, 1);
+    judge(1, {.verb = Verb::kDelete, .id = 1}, "DELETED\r\n");
+  }
   void pass(queue::Millis ms) {
     now.utc_ns += ms * 1'000'000;
     now.mono_ns += ms * 1'000'000;
@@ -94,36 +99,59 @@ TEST_F(ModelKeysTest, RefusesAKeyForTwo) {
 
 TEST_F(ModelKeysTest, RefusesToGiveWayToNobody) {
   begin();
-  EXPECT_THROW(judge(1, reject, "EXISTS 1\r\n"), Violation);
+  EXPECT_THROW(judge(1, reject, "EXISTS 1 ready\r\n"), Violation);
 }
 
 TEST_F(ModelKeysTest, RefusesToGiveWayToAnother) {
   put_first();
   begin();
-  EXPECT_THROW(judge(1, reject, "EXISTS 2\r\n"), Violation);
-  judge(1, reject, "EXISTS 1\r\n");
+  EXPECT_THROW(judge(1, reject, "EXISTS 2 ready\r\n"), Violation);
+  judge(1, reject, "EXISTS 1 ready\r\n");
+}
+
+TEST_F(ModelKeysTest, RefusesAnotherStateOfTheJobThatHasTheKey) {
+  put_first(5'000);
+  begin();
+  for (const char* const state : {"ready", "reserved", "buried", "dead", "done"})
+    EXPECT_THROW(judge(1, reject, std::string("EXISTS 1 ") + state + "\r\n"), Violation) << state;
+  EXPECT_THROW(judge(1, reject, "EXISTS 1\r\n"), Violation);
+  judge(1, reject, "EXISTS 1 delayed\r\n");
 }
 
 TEST_F(ModelKeysTest, RefusesToGiveWayAfterTheWindowOfTheKey) {
   put_first();
-  cancel_first();
+  delete_first();
   begin();
   pass(999);
-  judge(1, reject, "EXISTS 1\r\n");
+  judge(1, reject, "EXISTS 1 done\r\n");
   pass(2);
-  EXPECT_THROW(judge(1, reject, "EXISTS 1\r\n"), Violation);
+  EXPECT_THROW(judge(1, reject, "EXISTS 1 done\r\n"), Violation);
+}
+
+TEST_F(ModelKeysTest, RefusesTheWindowOfAJobThatIsCancelled) {
+  put_first();
+  begin();
+  engine.remove(client, now, 1);
+  EXPECT_THROW(judge(1, cancel, "CANCELLED 1\r\n"), Violation);
+}
+
+TEST_F(ModelKeysTest, RefusesTheLossOfTheWindowOfAJobThatIsDone) {
+  put_first();
+  begin();
+  engine.cancel(now, 1);
+  EXPECT_THROW(judge(1, {.verb = Verb::kDelete, .id = 1}, "DELETED\r\n"), Violation);
 }
 
 TEST_F(ModelKeysTest, RefusesAPutThatIgnoresTheWindowOfAKey) {
   put_first();
-  cancel_first();
+  delete_first();
   put(replace);
   EXPECT_THROW(judge(1, reject, "INSERTED 2\r\n"), Violation);
 }
 
 TEST_F(ModelKeysTest, AllowsToReplaceAKeyInItsWindow) {
   put_first();
-  cancel_first();
+  delete_first();
   put(replace);
   judge(1, replace, "INSERTED 2\r\n");
 }

@@ -82,7 +82,7 @@ std::uint64_t hash_of(const queue::KeyRecord& key) {
   if (key.tube != queue::kTokens) return hash;
   hash = mix(hash, key.batch->fingerprint);
   for (const queue::PutRun& run : key.batch->puts)
-    hash = mix(mix(mix(hash, run.result), run.first), run.jobs);
+    hash = mix(mix(mix(mix(hash, run.result), run.first), run.jobs), run.owner);
   const queue::JobAsPut& job = *key.batch->job;
   if (key.batch->job) hash = mix(mix(mix(hash, hash_of(job.record)), job.tube), job.group);
   return hash;

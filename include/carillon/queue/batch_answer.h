@@ -11,12 +11,13 @@
 
 namespace carillon::queue {
 
-// What became of jobs of a batch that follow each other: their results are the same, and their ids,
-// too, follow each other.
+// What became of jobs of a batch that follow each other: their results and owners are the same, and
+// their ids, too, follow each other.
 struct PutRun {
   std::uint32_t result = 0;  // PutOutcome::Result
   JobId first = 0;
   std::uint32_t jobs = 0;
+  std::uint32_t owner = 0;  // PutOutcome::owner; 0 also if an older version has stored it
 
   friend bool operator==(const PutRun&, const PutRun&) = default;
 };

@@ -25,7 +25,7 @@ namespace carillon::queue {
 using ClientId = std::uint64_t;
 
 // What a put with a key does if another job of the tube has the key. A job that is reserved is
-// never changed. The key of a job that is gone, while it still counts, stops kReject and kIgnore
+// never changed. The key of a job that is done, while it still counts, stops kReject and kIgnore
 // only.
 enum class OnConflict : std::uint8_t {
   kReject,    // nothing; of a batch, nothing is put
@@ -49,7 +49,8 @@ struct PutOrder {
   // Empty: none.
   std::string_view key = {};
   OnConflict on_conflict = OnConflict::kReject;
-  // How long the key still counts when the job is gone, in ms.
+  // How long the key still counts when the job is done, in ms. A job that was cancelled, has expired
+  // or was dead is not done: its key is free when it is gone (Engine::remove).
   Millis key_window = 0;
   // Groups of a tube take turns, by weight (Engine::set_group): up to kMaxGroup bytes. Jobs without
   // a group take turns as one group of weight 1.
@@ -87,11 +88,22 @@ struct LargeBody {
   std::uint32_t put = 0;
 };
 
+// Whose key a put has met: the state of the job that has it, or that the job that had it is done.
+enum class KeyOwner : std::uint8_t {
+  kNone = 0,  // the put has met no key
+  kDelayed = 1,
+  kReady = 2,
+  kReserved = 3,
+  kBuried = 4,
+  kDead = 5,
+  kDone = 6,  // the job is gone, and the window of its key is not over
+};
+
 struct PutOutcome {
   enum class Result : std::uint8_t {
     kInserted,
     kReplaced,  // the job with the key, `id`, was changed
-    kExists,    // nothing was changed: the job `id` has the key, or had it and is gone
+    kExists,    // nothing was changed: the job `id` has the key, or had it and is done
     kReserved,  // nothing was changed: the job `id` has the key, and is reserved
     kTooFar,    // nothing was changed: the job would be due or expire after kLastDue
     kDraining,  // nothing was changed: TubeSettings::refuses_puts
@@ -103,6 +115,8 @@ struct PutOutcome {
   Sequence durable_at = 0;
   // If it is kTooFast: in so many ms there are tokens enough, if nobody else takes them.
   Millis wait = 0;
+  // If it is kExists or kReserved: the state of the job `id`.
+  KeyOwner owner = KeyOwner::kNone;
 
   // Returns true if the store has the body now.
   bool done() const { return result == Result::kInserted || result == Result::kReplaced; }

@@ -210,12 +210,14 @@ class Engine {
 
   // --- Anyone.
 
-  // Deletes a job that is ready, delayed, buried, or reserved by this client.
+  // Deletes a job that is ready, delayed, buried, or reserved by this client. If it is reserved or
+  // ready (a worker may have taken longer than its ttr), it counts as done, and the window of its
+  // key begins. If it is delayed or buried, or its cancel was asked for, its key is free.
   Outcome remove(ClientId client, Now now, JobId id);
   // The same for many jobs, with one append. Returns an outcome for each id; that of an id that
   // comes twice is done once.
   std::vector<Outcome> remove_all(ClientId client, Now now, std::span<const JobId> ids);
-  // Deletes a job that nobody has reserved: its work has not begun. If somebody has, and `ask` is
+  // Deletes a job that nobody has reserved, and its key is free. If somebody has, and `ask` is
   // true, the job is deleted when its reservation ends, and cancel_asked() tells its worker.
   ChangeOutcome cancel(Now now, JobId id, bool ask = false);
   // Changes a job that nobody has reserved. A buried job that gets a due time is not buried any

@@ -117,7 +117,7 @@ void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) noexce
 PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attempt, const Failure& failure) {
   PlannedEnd end{.job = &job, .after = {}};
   if (job.record.extras->cancel_asked) {
-    add_removal(job.record);
+    add_removal(job.record, Work::kNotDone);
     return end;
   }
   const RetryPolicy& policy = policy_of(job.record);
@@ -153,7 +153,7 @@ PlannedEnd Engine::State::plan_end(LoadedJob& job) {
   PlannedEnd end{.job = &job, .after = {}};
   const JobExtras& before = *job.record.extras;
   if (before.cancel_asked || before.at_expiry == AtExpiry::kDrop) {
-    add_removal(job.record);
+    add_removal(job.record, Work::kNotDone);
     return end;
   }
   JobExtras extras = before;

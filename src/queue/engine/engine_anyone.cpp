@@ -105,10 +105,18 @@ std::optional<JobRecord> Engine::State::record_to_remove(const Client& client, J
   return others ? std::nullopt : record_of(id);
 }
 
-void Engine::State::add_removal(const JobRecord& record) {
+// Nobody knows of a ready job whether its worker has taken longer than its ttr.
+Work Engine::State::work_of(const JobRecord& record) {
+  if (record.extras->cancel_asked) return Work::kNotDone;
+  const JobState state = state_of(record);
+  const bool may_be_done = state == JobState::kReserved || state == JobState::kReady;
+  return may_be_done ? Work::kDone : Work::kNotDone;
+}
+
+void Engine::State::add_removal(const JobRecord& record, Work work) {
   add_change(record, std::nullopt);
   if (!record.extras) return;
-  end_key(record);
+  end_key(record, work);
   if (record.extras->has_story) changes.stories.push_back({record.id, {}});
 }
 
@@ -126,8 +134,8 @@ Tube& Engine::State::finish_removal(const JobRecord& record) noexcept {
 }
 
 // The record may be that of the job in memory, which is gone then.
-Sequence Engine::State::remove(const JobRecord& record) {
-  add_removal(record);
+Sequence Engine::State::remove(const JobRecord& record, Work work) {
+  add_removal(record, work);
   const Sequence sequence = append();
   Tube& tube = finish_removal(record);
   if (tube.limited()) serve(tube);
@@ -140,7 +148,7 @@ Outcome Engine::remove(ClientId id, Now now, JobId job_id) {
   s.advance(now);
   const std::optional<JobRecord> record = s.record_to_remove(s.client(id), job_id);
   if (!record) return {.done = false, .durable_at = s.last_sequence};
-  return {.done = true, .durable_at = s.remove(*record)};
+  return {.done = true, .durable_at = s.remove(*record, s.work_of(*record))};
 }
 
 std::optional<JobView> Engine::peek(Now now, JobId id) {

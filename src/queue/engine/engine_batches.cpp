@@ -157,7 +157,8 @@ std::optional<BatchOutcome> Engine::State::answer_of(const Token& token,
     for (std::uint32_t i = 0; i < run.jobs; ++i) {
       outcome.jobs.push_back({.result = static_cast<PutOutcome::Result>(run.result),
                               .id = run.first + i,
-                              .durable_at = last_sequence});
+                              .durable_at = last_sequence,
+                              .owner = static_cast<KeyOwner>(run.owner)});
     }
   }
   return outcome;
@@ -167,11 +168,13 @@ void Engine::State::add_token(Token before, const BatchOrder& order, const Batch
   BatchAnswer answer{.fingerprint = std::string(order.fingerprint), .puts = {}, .job = outcome.job};
   for (const PutOutcome& put : outcome.jobs) {
     const auto result = static_cast<std::uint32_t>(put.result);
+    const auto owner = static_cast<std::uint32_t>(put.owner);
     PutRun* const last = answer.puts.empty() ? nullptr : &answer.puts.back();
-    if (last != nullptr && last->result == result && last->first + last->jobs == put.id) {
+    const bool is_like_last = last != nullptr && last->result == result && last->owner == owner;
+    if (is_like_last && last->first + last->jobs == put.id) {
       ++last->jobs;
     } else {
-      answer.puts.push_back({.result = result, .first = put.id, .jobs = 1});
+      answer.puts.push_back({.result = result, .first = put.id, .jobs = 1, .owner = owner});
     }
   }
   add_key_change(std::move(before),
@@ -227,7 +230,7 @@ std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const Jo
     const std::optional<JobRecord> record = s.record_to_remove(client, job_id);
     if (!record) continue;
     outcomes.back().done = true;
-    s.add_removal(*record);
+    s.add_removal(*record, s.work_of(*record));
     removed.push_back(*record);
   }
   if (removed.empty()) return outcomes;

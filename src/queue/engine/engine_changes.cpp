@@ -33,7 +33,7 @@ ChangeOutcome Engine::cancel(Now now, JobId id, bool ask) {
   const std::optional<JobRecord> record = s.record_of(id);
   if (!record) return {.result = Result::kNone, .durable_at = s.last_sequence};
   if (s.state_of(*record) != JobState::kReserved)
-    return {.result = Result::kDone, .durable_at = s.remove(*record)};
+    return {.result = Result::kDone, .durable_at = s.remove(*record, Work::kNotDone)};
   if (ask && !record->extras->cancel_asked) s.ask_to_cancel(*s.loaded(id));
   return {.result = ask ? Result::kAsked : Result::kReserved, .durable_at = s.durable_at(id)};
 }

@@ -122,7 +122,9 @@ struct Engine::State : EngineMemory {
   // --- Keys (keys.cpp)
 
   // The job is about to be deleted: gathers what becomes of its key.
-  void end_key(const JobRecord& job);
+  void end_key(const JobRecord& job, Work work);
+  // Returns who has the key of a job that is there.
+  KeyOwner owner_of_key(const JobRecord& job);
   // A key will end at `when`: it is to be forgotten then, or about a second later.
   void sweep_keys_not_after(UtcMs when);
   // Forgets keys that have ended, up to `budget` of them.
@@ -198,13 +200,15 @@ struct Engine::State : EngineMemory {
   // REQUIRES: the job is reserved.
   void ask_to_cancel(LoadedJob& job);
   // Deletes the job. Returns the append.
-  Sequence remove(const JobRecord& record);
+  Sequence remove(const JobRecord& record, Work work);
+  // Returns what a client says of the work that deletes the job without another word.
+  Work work_of(const JobRecord& record);
   // Returns the job if the client has reserved it, else nullptr.
   LoadedJob* held_by(const Client& client, JobId id);
   // Returns the record of the job if the client may delete it.
   std::optional<JobRecord> record_to_remove(const Client& client, JobId id);
   // Gathers a deletion.
-  void add_removal(const JobRecord& record);
+  void add_removal(const JobRecord& record, Work work);
   // Does a deletion in memory. Returns the tube, which may be unreferenced then, and to be served
   // if it has limits. REQUIRES: it was appended.
   Tube& finish_removal(const JobRecord& record) noexcept;

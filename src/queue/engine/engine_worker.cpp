@@ -138,7 +138,7 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
 PlannedEnd Engine::State::plan_release(LoadedJob& job, Priority priority, Millis delay) {
   PlannedEnd end{.job = &job, .after = {}};
   if (job.record.extras && job.record.extras->cancel_asked) {
-    add_removal(job.record);
+    add_removal(job.record, Work::kNotDone);
     return end;
   }
   JobRecord after = job.record;
@@ -163,7 +163,7 @@ Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
   if (job->record.extras && job->record.extras->cancel_asked)
-    return {.done = true, .durable_at = s.remove(job->record)};
+    return {.done = true, .durable_at = s.remove(job->record, Work::kNotDone)};
 
   JobRecord after = job->record;
   after.history = job->history;

@@ -42,7 +42,7 @@ bool has_reason(const State& s, const JobRecord& job, const std::string& reason)
 
 template <class State>
 void cancel_all(State& s, const Jobs& jobs) {
-  for (const JobRecord& job : jobs) s.add_removal(job);
+  for (const JobRecord& job : jobs) s.add_removal(job, Work::kNotDone);
   s.append();
   for (const JobRecord& job : jobs) s.finish_removal(job);
 }

@@ -1,8 +1,8 @@
 // Here the keys of jobs are handled: what a put with a key meets, and keys whose jobs are gone.
 //
-// Of each key the store has a record: which job has it, or had it, and until when it counts. A
-// record whose time is over is as good as none. It is forgotten within about a second, together
-// with others that have ended meanwhile.
+// Of each key the store has a record: which job has it, or had it and is done, and until when it
+// counts. A record whose time is over is as good as none. It is forgotten within about a second,
+// together with others that have ended meanwhile.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,10 @@ void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
       order.on_conflict == OnConflict::kReject || order.on_conflict == OnConflict::kIgnore;
   if (owner.until != 0) {
     if (stands_in_the_way && clock.utc() < owner.until)
-      put.outcome = {Result::kExists, owner.id, last_sequence};
+      put.outcome = {.result = Result::kExists,
+                     .id = owner.id,
+                     .durable_at = last_sequence,
+                     .owner = KeyOwner::kDone};
     return;
   }
   std::optional<JobRecord> other = record_of(owner.id);
@@ -40,11 +43,15 @@ void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
     throw StoreDamage("the key '" + owner.key + "' is of job " + std::to_string(owner.id) +
                       ", and there is no such job");
   }
-  put.outcome = {Result::kExists, owner.id, durable_at(owner.id)};
+  put.outcome = {.result = Result::kExists,
+                 .id = owner.id,
+                 .durable_at = durable_at(owner.id),
+                 .owner = owner_of_key(*other)};
   if (stands_in_the_way) return;
   put.outcome.result = Result::kReserved;
-  if (state_of(*other) == JobState::kReserved) return;
+  if (put.outcome.owner == KeyOwner::kReserved) return;
   put.outcome.result = Result::kReplaced;
+  put.outcome.owner = KeyOwner::kNone;
 
   JobRecord& record = put.after;
   record.id = other->id;
@@ -60,12 +67,27 @@ void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
   put.before = std::move(other);
 }
 
-void Engine::State::end_key(const JobRecord& job) {
+KeyOwner Engine::State::owner_of_key(const JobRecord& job) {
+  switch (state_of(job)) {
+    case JobState::kDelayed:
+      return KeyOwner::kDelayed;
+    case JobState::kReady:
+      return KeyOwner::kReady;
+    case JobState::kReserved:
+      return KeyOwner::kReserved;
+    case JobState::kBuried:
+      break;
+  }
+  return job.extras->death == Death::kNone ? KeyOwner::kBuried : KeyOwner::kDead;
+}
+
+// Whoever puts a job again that was not done must not be told that it is there.
+void Engine::State::end_key(const JobRecord& job, Work work) {
   const JobExtras& extras = *job.extras;
   if (extras.key.empty()) return;
   const std::uint32_t tube = tube_numbered(job.tube).head().record.number;
   const KeyRecord before{.tube = tube, .key = extras.key, .id = job.id};
-  if (extras.key_window == 0) return add_key_change(before, std::nullopt);
+  if (extras.key_window == 0 || work == Work::kNotDone) return add_key_change(before, std::nullopt);
   KeyRecord after = before;
   after.until = std::min(extras.key_window, kLastDue) + clock.utc_from();
   add_key_change(before, after);

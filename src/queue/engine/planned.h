@@ -24,6 +24,9 @@ struct PlannedPut {
   }
 };
 
+// Whether the work of a job that is deleted is done: then its key still counts for its window.
+enum class Work : std::uint8_t { kDone, kNotDone };
+
 struct PlannedEnd {
   LoadedJob* job;
   std::optional<JobRecord> after;  // none if the job is deleted

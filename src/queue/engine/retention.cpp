@@ -112,7 +112,7 @@ std::size_t Engine::State::Retention::go_on(State& s, Tube& tube, std::size_t bu
 }
 
 void Engine::State::Retention::remove_all(State& s, const std::vector<JobRecord>& jobs) {
-  for (const JobRecord& job : jobs) s.add_removal(job);
+  for (const JobRecord& job : jobs) s.add_removal(job, Work::kNotDone);
   s.append();
   for (const JobRecord& job : jobs) {
     ++s.finish_removal(job).head().dead_deleted;

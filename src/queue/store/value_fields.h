@@ -41,6 +41,7 @@ void each_field_of_part(Of& run, Field&& field) {
   field(1, run.result);
   field(2, run.first);
   field(3, run.jobs);
+  field(4, run.owner);
 }
 
 // --- Appending.

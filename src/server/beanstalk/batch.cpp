@@ -1,6 +1,8 @@
 // Reads the data of the commands for many jobs (batch.h).
 #include "server/beanstalk/batch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <unordered_set>
@@ -89,6 +91,26 @@ std::optional<std::vector<queue::JobId>> parse_ids(std::string_view data) {
   }
 }
 
+std::string_view name_of(queue::KeyOwner owner) {
+  switch (owner) {
+    case queue::KeyOwner::kNone:
+      break;
+    case queue::KeyOwner::kDelayed:
+      return "delayed";
+    case queue::KeyOwner::kReady:
+      return "ready";
+    case queue::KeyOwner::kReserved:
+      return "reserved";
+    case queue::KeyOwner::kBuried:
+      return "buried";
+    case queue::KeyOwner::kDead:
+      return "dead";
+    case queue::KeyOwner::kDone:
+      return "done";
+  }
+  return {};
+}
+
 std::string put_answer(const queue::PutOutcome& outcome) {
   using Result = queue::PutOutcome::Result;
   const std::string id = std::to_string(outcome.id);
@@ -98,7 +120,9 @@ std::string put_answer(const queue::PutOutcome& outcome) {
     case Result::kReplaced:
       return "REPLACED " + id;
     case Result::kExists:
-      return "EXISTS " + id;
+      return outcome.owner == queue::KeyOwner::kNone
+                 ? "EXISTS " + id
+                 : fmt::format("EXISTS {} {}", id, name_of(outcome.owner));
     case Result::kReserved:
       return "IS_RESERVED " + id;
     case Result::kDraining:

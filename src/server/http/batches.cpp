@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/beanstalk/batch.h"
 #include "server/beanstalk/command.h"
 #include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
@@ -64,8 +65,10 @@ void read_job_at(const Exchange& x, std::size_t n, const json::value& value, Bat
 json::object told_of(const queue::PutOutcome& put) {
   using Result = queue::PutOutcome::Result;
   json::object told{{"status", put.result == Result::kInserted ? 201 : 200}, {"id", put.id}};
-  if (put.result == Result::kExists || put.result == Result::kReserved)
+  if (put.result == Result::kExists || put.result == Result::kReserved) {
+    told["state"] = beanstalk::name_of(put.owner);
     told["detail"] = "the key is taken, and the job asked to be left out then";
+  }
   return told;
 }
 
@@ -83,9 +86,9 @@ json::object told_of(const queue::PutOutcome& put) {
     throw Problem(kBadField, why, {{.pointer = at, .detail = why}});
   }
   if (put.result == Result::kTooFar) throw too_far(x, batch.jobs[outcome.stopper].order, at);
-  const std::string why = fmt::format("job {} has the key{}", put.id,
-                                      put.result == Result::kReserved ? ", and is reserved" : "");
-  throw Problem(kConflict, at + ": " + why, {{at + "/key", why}});
+  const std::string why = told_of_key(put);
+  throw Problem(kConflict, at + ": " + why, {{at + "/key", why}})
+      .in_state(beanstalk::name_of(put.owner));
 }
 
 void put_them(Exchange& x, Batch& batch) {

@@ -68,7 +68,7 @@ void put_key(Exchange& x) {
   }
   const queue::BatchOutcome batch = put(x, job, order_of({}));
   const queue::PutOutcome& outcome = batch.jobs.front();
-  if (outcome.result == queue::PutOutcome::Result::kExists) throw taken(kChanged, outcome.id);
+  if (outcome.result == queue::PutOutcome::Result::kExists) throw taken(kChanged, outcome);
   x.answer(reply_to_put(x, batch));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/attributes.h"
+#include "server/beanstalk/batch.h"
 
 namespace carillon::server::http {
 
@@ -72,10 +73,14 @@ std::string attributes_after(Exchange& x, queue::JobId id, const boost::json::ob
 }
 
 // Adds to the reply the job that was put, or the one that has its key. The latter may be another
-// client's, so it is shown to whoever may look at it. A job that is gone is not shown.
+// client's, so it is shown to whoever may look at it; others learn its state. Of a job that is gone
+// no more is known.
 void tell_job(Exchange& x, const queue::BatchOutcome& batch, Reply& reply) {
   const queue::PutOutcome& put = batch.jobs.front();
   const bool is_met = put.result == queue::PutOutcome::Result::kExists;
+  if (is_met) {
+    reply.body = fmt::format(R"({{"id":{},"state":"{}"}})", put.id, beanstalk::name_of(put.owner));
+  }
   // An older version has not kept the job as it was put: it is shown as it is now.
   const auto stats =
       batch.job ? std::optional(stats_of(*batch.job)) : x.engine().job_stats(x.now(), put.id);
@@ -102,9 +107,20 @@ Problem no_such_job(queue::JobId id) {
   return Problem(kNotFound, fmt::format("there is no job {}", id));
 }
 
-Problem taken(const ProblemKind& kind, queue::JobId id) {
-  return Problem(kind, fmt::format("job {} has the key, or had it and is gone", id))
-      .with("Location", path_of(id));
+std::string told_of_key(const queue::PutOutcome& put) {
+  using queue::KeyOwner;
+  const std::string_view state = beanstalk::name_of(put.owner);
+  if (put.owner == KeyOwner::kDone)
+    return fmt::format("job {} had the key and is done, and its key_window is not over", put.id);
+  const bool rests = put.owner == KeyOwner::kBuried || put.owner == KeyOwner::kDead;
+  return fmt::format("job {} has the key, and is {}{}", put.id, state,
+                     rests ? ": no worker gets it before it is kicked, retried or replaced" : "");
+}
+
+Problem taken(const ProblemKind& kind, const queue::PutOutcome& put) {
+  return Problem(kind, told_of_key(put))
+      .in_state(beanstalk::name_of(put.owner))
+      .with("Location", path_of(put.id));
 }
 
 Problem too_large_to_show(std::size_t bytes) {
@@ -168,11 +184,10 @@ Reply reply_to_put(Exchange& x, const queue::BatchOutcome& batch) {
     case Result::kReplaced:
       break;
     case Result::kExists:
-      if (batch.result == queue::BatchOutcome::Result::kRefused) throw taken(kConflict, outcome.id);
+      if (batch.result == queue::BatchOutcome::Result::kRefused) throw taken(kConflict, outcome);
       break;
     case Result::kReserved:
-      throw Problem(kConflict, fmt::format("job {} has the key, and is reserved", outcome.id))
-          .with("Location", path_of(outcome.id));
+      throw taken(kConflict, outcome);
     case Result::kDraining:
       throw Problem(kDraining, fmt::format("the tube {} takes no new jobs", x.names.front()));
     case Result::kTooFast:

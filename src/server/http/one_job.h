@@ -15,8 +15,10 @@ namespace carillon::server::http {
 
 Problem no_such_job(queue::JobId id);
 Problem too_large_to_show(std::size_t bytes);
-// That the job has the key of one that was to be put.
-Problem taken(const ProblemKind& kind, queue::JobId id);
+// That a job has the key of one that was to be put, or had it and is done: in words, and as the
+// answer.
+std::string told_of_key(const queue::PutOutcome& put);
+Problem taken(const ProblemKind& kind, const queue::PutOutcome& put);
 
 // Returns why a job cannot have the body; an empty text if it can.
 std::string size_fault(const Exchange& x, std::string_view body);

@@ -21,6 +21,7 @@ std::string Problem::json(std::string_view path) const {
   document["status"] = kind_.status;
   document["detail"] = to_utf8(detail_);  // it may name what the client has sent
   if (!path.empty()) document["instance"] = path;
+  if (!state_.empty()) document["state"] = state_;
   if (!faults_.empty()) {
     boost::json::array errors;
     for (const FieldFault& fault : faults_)

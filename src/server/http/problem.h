@@ -69,6 +69,12 @@ class Problem {
     return std::move(*this);
   }
 
+  // Adds `state`: that of the job which stands in the way.
+  Problem&& in_state(std::string_view state) && {
+    state_ = state;
+    return std::move(*this);
+  }
+
   // The reply tells of no change: it leaves at once, and waits for none to be durable.
   Problem&& at_once() && {
     waits_ = false;
@@ -85,6 +91,7 @@ class Problem {
  private:
   ProblemKind kind_;
   std::string detail_;
+  std::string state_;
   std::vector<FieldFault> faults_;
   std::vector<std::pair<std::string_view, std::string>> headers_;
   bool waits_ = true;
