@@ -168,8 +168,8 @@ void add_schedule(CLI::App& app, int& exit_code) {
   option("cron", "TIMES", "When: a cron expression");
   option("zone", "ZONE", "Time zone of --cron, as Europe/Berlin (UTC)");
   option("gap", "HOW",
-         "A time that the zone's clocks skip: skip, or after\nto run when they have gone forward "
-         "(skip)");
+         "A time that the zone's clocks skip: after, to run\nwhen they have gone forward, or skip "
+         "(after)");
   option("every", "DURATION", "Instead of --cron: every so long, 1s or more");
   option("start", "TIME", "Of --every: count from there, RFC 3339 (now)");
   option("catch-up", "HOW", "What was missed: none, last, all:DURATION (last)");

@@ -207,7 +207,9 @@ TEST_F(SchedulesTest, WhatIsMissedByALittleFires) {
 
 TEST_F(SchedulesTest, TheLastOfTheMissedIsNoneThatTheClocksSkip) {
   pass(1'711'752'000'000 - kStart);  // 2024-03-29T23:00:00Z; the clocks go forward on the 31st
-  set(daily("02:30", "Summer"));
+  Schedule skips = daily("02:30", "Summer");
+  skips.run_after_gap = false;
+  set(skips);
   queue.restart(2 * kDay);
   settle();
   EXPECT_EQ(record().fired, 1u);
@@ -507,10 +509,10 @@ TEST_F(SchedulesTest, AreListedByName) {
 
 TEST_F(SchedulesTest, ATimeThatTheClocksSkipIsSkippedOrRunAfter) {
   pass(1'711'800'000'000 - kStart);  // 2024-03-30T12:00:00Z, the day before
-  set(daily("02:30", "Summer"), "skips");
-  Schedule after = daily("02:30", "Summer");
-  after.run_after_gap = true;
-  set(after, "after");
+  Schedule skips = daily("02:30", "Summer");
+  skips.run_after_gap = false;
+  set(skips, "skips");
+  set(daily("02:30", "Summer"), "after");
   EXPECT_EQ(engine().schedule(queue.now(), "skips", 1)->next.front(), 1'711'931'400'000u);
   EXPECT_EQ(engine().schedule(queue.now(), "after", 1)->next.front(), 1'711'846'800'000u);
   pass(kDay);
@@ -529,7 +531,9 @@ TEST_F(SchedulesTest, TimesThatTheClocksAlwaysSkipAreNotLookedForForEver) {
       return Occurrence{.at = after + kDay, .clocks = Occurrence::Clocks::kAfterGap};
     };
   }});
-  odd.engine().set_schedule(odd.now(), "s", daily("02:30"));
+  Schedule skips = daily("02:30");
+  skips.run_after_gap = false;
+  odd.engine().set_schedule(odd.now(), "s", skips);
   looks = 0;
   EXPECT_TRUE(odd.engine().schedule(odd.now(), "s", 5)->next.empty());
   EXPECT_LE(looks, 200);

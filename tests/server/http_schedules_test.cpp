@@ -30,6 +30,7 @@ TEST_F(HttpSchedules, IsSetShownAndChanged) {
   EXPECT_EQ(shown.at("next").as_array().size(), 5u);
   EXPECT_EQ(shown.at("next").at(0), "2023-11-15T02:30:00+01:00");
   EXPECT_EQ(shown.at("catch_up_window"), "86400s");
+  EXPECT_EQ(shown.at("gap"), "after");
   EXPECT_EQ(shown.at("job").at("body"), "sales");
   EXPECT_EQ(shown.at("fired"), 0);
   EXPECT_EQ(set(R"({"every":"1h","job":{"tube":"reports"}})").status, 200);

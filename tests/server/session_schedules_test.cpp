@@ -39,7 +39,7 @@ TEST_F(SessionSchedules, AScheduleFires) {
 }
 
 TEST_F(SessionSchedules, StatsTellAllThatWasAsked) {
-  EXPECT_EQ(set("cron=\"30 8 * * MON-FRI\" zone=Europe/Berlin gap=after catch-up=all:1h "
+  EXPECT_EQ(set("cron=\"30 8 * * MON-FRI\" zone=Europe/Berlin catch-up=all:1h "
                 "overlap=queue spread=5m tube=mail"),
             "SCHEDULED\r\n");
   EXPECT_EQ(client.say("stats-schedule s\r\n"),
@@ -60,9 +60,9 @@ TEST_F(SessionSchedules, StatsTellAllThatWasAsked) {
 
 TEST_F(SessionSchedules, FollowTheClocksOfTheirZone) {
   server.pass(137 * kDay);  // 2024-03-30T22:13:20Z; the clocks go forward at 1:00Z
-  EXPECT_EQ(set("cron=\"30 2 * * *\" zone=Europe/Berlin", "skip"), "SCHEDULED\r\n");
+  EXPECT_EQ(set("cron=\"30 2 * * *\" zone=Europe/Berlin gap=skip", "skip"), "SCHEDULED\r\n");
   EXPECT_EQ(stat("next-1", "skip"), "2024-04-01T02:30:00+02:00");
-  EXPECT_EQ(set("cron=\"30 2 * * *\" zone=Europe/Berlin gap=after", "after"), "SCHEDULED\r\n");
+  EXPECT_EQ(set("cron=\"30 2 * * *\" zone=Europe/Berlin", "after"), "SCHEDULED\r\n");
   EXPECT_EQ(stat("next-1", "after"), "2024-03-31T03:00:00+02:00");
   server.pass(kDay / 2);
   EXPECT_EQ(stat("skipped", "skip"), "1");
@@ -144,10 +144,22 @@ TEST_F(SessionSchedules, JobsHaveAllThatPutJobGives) {
 }
 
 // What is shown can be sent again.
+// As those of the timer library do.
+TEST_F(SessionSchedules, ADailyRunComesOnTheDayWhoseMidnightTheClocksSkip) {
+  server.pass(136 * kDay);  // 2024-03-29T22:13:20Z
+  EXPECT_EQ(set("cron=@daily zone=Asia/Beirut"), "SCHEDULED\r\n");
+  EXPECT_EQ(stat("gap"), "after");
+  EXPECT_EQ(stat("next-1"), "2024-03-31T01:00:00+03:00");
+  server.pass(kDay);
+  EXPECT_EQ(stat("fired"), "1");
+  EXPECT_EQ(stat("skipped"), "0");
+}
+
 TEST_F(SessionSchedules, AreShownAsTheyAreSet) {
-  EXPECT_EQ(set("cron=\"30 8 * * *\" zone=Europe/Berlin tube=mail group=a attributes={\"n\":1} "
-                "backoff=30s catch-up=all:1h paused=yes"),
-            "SCHEDULED\r\n");
+  EXPECT_EQ(
+      set("cron=\"30 8 * * *\" zone=Europe/Berlin gap=skip tube=mail group=a attributes={\"n\":1} "
+          "backoff=30s catch-up=all:1h paused=yes"),
+      "SCHEDULED\r\n");
   EXPECT_EQ(client.say("show-schedule s\r\n"),
             "OK 301\r\n{\"name\":\"s\",\"tube\":\"mail\",\"pri\":65536,\"ttr\":\"60000ms\","
             "\"group\":\"a\",\"max_attempts\":0,\"backoff\":\"30000ms\",\"jitter\":\"0%\","

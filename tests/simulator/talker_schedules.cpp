@@ -34,7 +34,7 @@ void choose_times(queue::Schedule& asked, std::vector<std::string>& options, Ran
     asked.run_after_gap = below(random, 2) == 0;
     options.push_back("cron=\"" + asked.cron + "\"");
     options.push_back("zone=" + asked.zone);
-    if (asked.run_after_gap) options.emplace_back("gap=after");
+    if (!asked.run_after_gap) options.emplace_back("gap=skip");
     return;
   }
   asked.every = one_of(random, std::array<std::uint64_t, 8>{1'000, 1'000, 1'000, 7'000, 60'000,

@@ -73,7 +73,7 @@ struct Schedule {
   std::string zone = "UTC";
   // If an occurrence is at a time of day that the zone's clocks skip, as they go forward: it comes
   // when they have gone forward. Else it is skipped.
-  bool run_after_gap = false;
+  bool run_after_gap = true;
 
   // The schedule occurs at `start`, and then every so many ms: from kMinEvery to kMaxScheduleSpan.
   Millis every = 0;

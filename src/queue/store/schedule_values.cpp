@@ -102,6 +102,7 @@ class Reader {
     record.schedule.ttr = 0;
     record.schedule.catch_up = {};
     record.schedule.zone.clear();
+    record.schedule.run_after_gap = false;
     std::string unknown;
     FieldReader fields(value.substr(1));
     while (fields.next()) {

@@ -6,7 +6,7 @@
 //   option     value
 //   cron       a cron expression (docs/timers.md), in double quotes
 //   zone       the name of a time zone, as Europe/Berlin; UTC                     with cron alone
-//   gap        skip or after: a time of day that the zone's clocks skip; skip     with cron alone
+//   gap        skip or after: a time of day that the zone's clocks skip; after    with cron alone
 //   every      a duration of 1s to 3652d
 //   start      a moment: the first occurrence, and those after it count from it  with every alone
 //   catch-up   none, last, or all:DURATION; last

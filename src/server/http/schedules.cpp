@@ -85,7 +85,7 @@ void read_times(Fields& fields, Schedule& schedule) {
   const auto zone = fields.text("time_zone");
   const auto gap = fields.choice("gap", {"skip", "after"});
   if (zone) schedule.zone = *zone;
-  schedule.run_after_gap = gap == std::size_t{1};
+  schedule.run_after_gap = gap != std::size_t{0};
   const auto every = fields.duration("every");
   schedule.every = every.value_or(0);
   const auto start = fields.moment("start");
