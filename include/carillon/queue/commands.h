@@ -49,8 +49,8 @@ struct PutOrder {
   // Empty: none.
   std::string_view key = {};
   OnConflict on_conflict = OnConflict::kReject;
-  // How long the key still counts when the job is done, in ms. A job that was cancelled, has expired
-  // or was dead is not done: its key is free when it is gone (Engine::remove).
+  // How long the key still counts when the job is done, in ms. A job that was cancelled, that has
+  // expired or was dead is not done: its key is free when it is gone (Engine::remove).
   Millis key_window = 0;
   // Groups of a tube take turns, by weight (Engine::set_group): up to kMaxGroup bytes. Jobs without
   // a group take turns as one group of weight 1.

@@ -27,7 +27,8 @@ inline constexpr Millis kLongestPeriod = 2'592'000'000;  // 30 days
 inline constexpr Millis kLongestRetention = 3'153'600'000'000;  // 36 500 days
 
 struct Limits {
-  // 0: no limit.
+  // How many jobs are reserved at most; 0: no limit. No reservation outlives its engine, and its
+  // worker may: so after a restart more may run for a time.
   std::uint64_t max_running = 0;
   // 1 to kMostTokens, 1 to kLongestPeriod (ms) and 1 to kMostTokens; or all three are 0: no limit.
   std::uint64_t rate = 0;
