@@ -51,6 +51,15 @@ if(CARILLON_SANITIZE STREQUAL "thread")
   target_compile_options(carillon_compiler INTERFACE -Wno-tsan)
 endif()
 
+# For a library that is installed: its objects can be part of a shared library, which can be
+# unloaded. (g++ marks what inline functions hold, so that a library with it stays loaded.) The
+# functions of a library call each other as directly as in a program.
+function(carillon_for_shared_libraries target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE
+    -fno-semantic-interposition $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+endfunction()
+
 find_program(CARILLON_MOLD mold)
 if(CARILLON_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
     AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12.1)

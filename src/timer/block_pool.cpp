@@ -5,6 +5,7 @@
 #include <new>
 
 #include "carillon/timer/detail/timer_block.h"
+#include "timer/block_pool.h"
 #include "timer/forks.h"
 
 namespace carillon::detail {
@@ -97,14 +98,14 @@ constinit thread_local FreeList first_list{nullptr, 0};   // used first; at most
 constinit thread_local FreeList second_list{nullptr, 0};  // empty, or a whole bundle
 // kBundle once it is certain that the thread gives its blocks back when it ends; 0 before.
 constinit thread_local std::size_t room = 0;
-constinit thread_local bool thread_ends = false;
+constinit thread_local bool keeps_none = false;  // it ends, or KeepsNoBlocks
 
 struct GiveBackAtThreadEnd {
   GiveBackAtThreadEnd() noexcept { room = kBundle; }
   // Any call makes the object, so that its destructor runs when the thread ends.
   void exist() noexcept {}
   ~GiveBackAtThreadEnd() {
-    thread_ends = true;
+    keeps_none = true;
     room = 0;
     Depot::instance().give(first_list);
     Depot::instance().give(second_list);
@@ -114,7 +115,7 @@ struct GiveBackAtThreadEnd {
 thread_local GiveBackAtThreadEnd give_back;
 
 [[gnu::noinline]] TimerBlock& acquire_slowly() {
-  if (thread_ends) {  // nothing would give back what the thread kept
+  if (keeps_none) {  // nothing would give back what the thread kept
     FreeList bundle = Depot::instance().take();
     TimerBlock& block = bundle.pop();
     Depot::instance().give(bundle);
@@ -131,7 +132,7 @@ thread_local GiveBackAtThreadEnd give_back;
 }
 
 [[gnu::noinline]] void release_slowly(TimerBlock& block) noexcept {
-  if (thread_ends) {
+  if (keeps_none) {
     block.next = nullptr;
     Depot::instance().give({&block, 1});
     return;
@@ -145,6 +146,13 @@ thread_local GiveBackAtThreadEnd give_back;
 }
 
 }  // namespace
+
+KeepsNoBlocks::KeepsNoBlocks() noexcept : changed_(room == 0 && !keeps_none) {
+  if (changed_) keeps_none = true;
+}
+KeepsNoBlocks::~KeepsNoBlocks() {
+  if (changed_) keeps_none = false;
+}
 
 TimerBlock& acquire_block() {
   if (first_list.head == nullptr) [[unlikely]]

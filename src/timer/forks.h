@@ -15,14 +15,10 @@
 
 namespace carillon::detail {
 
-inline constinit std::atomic<std::uint32_t> forks_seen{0};
+extern std::atomic<std::uint32_t> forks_seen;
 
 // From the first call on, forks are counted.
-inline void watch_forks() noexcept {
-  static const int registered = ::pthread_atfork(
-      nullptr, nullptr, [] { forks_seen.fetch_add(1, std::memory_order_relaxed); });
-  static_cast<void>(registered);
-}
+void watch_forks() noexcept;
 
 // How many forks lie between the process that called watch_forks() first and this one. One load.
 inline std::uint32_t fork_count() noexcept {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "timer/block_pool.h"
 #include "timer/forks.h"
 #include "timer/thread_index.h"
 #include "timer/thread_setup.h"
@@ -188,6 +189,7 @@ std::vector<Unprocessed> TimerCore::stop() {
 
 void TimerCore::discard() noexcept {
   if (is_forked()) return;  // other threads may have been at work on all of it
+  const KeepsNoBlocks static_destructors_may_be_running;
   close();
   await_tasks();
   for (BlockList rest = take_rest(); !rest.empty();) {
