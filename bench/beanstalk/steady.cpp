@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,8 +23,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr std::size_t kMostPuts = 100;     // in one batch, once they are behind their schedule
-constexpr double kGiveUpBehind = 30;       // seconds
+constexpr std::size_t kMostPuts = 100;  // in one batch, once they are behind their schedule
+constexpr double kGiveUpBehind = 30;    // seconds
+// Lateness is told for windows of due times, too: over a whole run a bad moment hardly counts.
+constexpr std::uint64_t kWindowUs = 100'000;
+constexpr std::uint64_t kOpenWindows = 100;
 constexpr std::uint64_t kPollUs = 10'000;  // until a worker asks again that found nothing (Redis)
 
 struct Producer {
@@ -185,12 +189,23 @@ class Steady {
     dialect_.read_jobs(reply, jobs_);
     const std::uint64_t now = utc_us();
     for (const ReservedJob& job : jobs_) {
-      const double late = static_cast<double>(now) - static_cast<double>(Bodies::due_us(job.body));
+      const std::uint64_t due = Bodies::due_us(job.body);
+      const double late = static_cast<double>(now) - static_cast<double>(due);
       if (late < 0) ++early_;
+      windows_[due / kWindowUs].push_back(late);
+      if (windows_.rbegin()->first - windows_.begin()->first > kOpenWindows) close_window();
       lateness_.add(late);
       lateness_of_second_.add(late);
       worker.reserved.emplace_back(job.id);
     }
+  }
+
+  void close_window() {
+    std::vector<double>& late = windows_.begin()->second;
+    const auto at = static_cast<std::ptrdiff_t>(static_cast<double>(late.size() - 1) * 0.99);
+    std::nth_element(late.begin(), late.begin() + at, late.end());
+    worst_window_ = std::max(worst_window_, late[static_cast<std::size_t>(at)]);
+    windows_.erase(windows_.begin());
   }
 
   void print_second() {
@@ -204,8 +219,9 @@ class Steady {
     replies_of_second_.clear();
   }
 
-  void print_result() const {
+  void print_result() {
     const double took = elapsed();
+    while (!windows_.empty()) close_window();
     std::printf("{\"rate\": %.0f, \"seconds\": %.1f, \"gave_up\": %s, \"puts_per_second\": %.0f, ",
                 load_.rate, took, took < load_.seconds ? "true" : "false",
                 static_cast<double>(put_) / took);
@@ -216,7 +232,7 @@ class Steady {
                   times->percentile(0.5), name, times->percentile(0.99), name,
                   times->percentile(0.999));
     }
-    std::printf("}\n");
+    std::printf(", \"late_worst_window_us\": %.0f}\n", worst_window_);
   }
 
   const Load& load_;
@@ -235,6 +251,8 @@ class Steady {
   std::size_t put_ = 0;
   std::size_t deleted_ = 0;
   std::size_t early_ = 0;
+  std::map<std::uint64_t, std::vector<double>> windows_;  // lateness, by due time
+  double worst_window_ = 0;                               // p99
   Histogram lateness_;
   Histogram lateness_of_second_;
   Histogram replies_;

@@ -33,6 +33,16 @@ class EngineStorm : public testing::Test {
     return id;
   }
 
+  // The last job has the lowest priority.
+  void put_storm_of_groups(int groups) {
+    engine.use(producer, "storm");
+    for (int i = 0; i < kStorm; ++i) {
+      const std::string group = std::to_string(i % groups);
+      queue.put(producer, "storm",
+                {.priority = static_cast<Priority>(kStorm - i), .due_in = 1'000, .group = group});
+    }
+  }
+
   bool has_work() { return *engine.next_wakeup() <= queue.now().mono_ns; }
 
   VirtualQueue queue{{.step = 50}};
@@ -55,6 +65,89 @@ TEST_F(EngineStorm, AJobOfAnotherTubeWaitsForAStepNotForTheStorm) {
   queue.pass(0);
   EXPECT_EQ(queue.deliveries(), std::vector<std::string>{std::to_string(next) + ":next"});
   EXPECT_TRUE(has_work()) << "the storm goes on";
+  engine.check_invariants();
+}
+
+// Each group has an order of due times of its own. Together they have one turn.
+TEST_F(EngineStorm, AJobOfAnotherTubeIsNeverLateHoweverManyGroupsTheStormHas) {
+  for (const int groups : {10, 1'000, kStorm}) {
+    SCOPED_TRACE(groups);
+    VirtualQueue storms({.step = 50});
+    Engine& tested = storms.engine();
+    const ClientId client = tested.connect();
+    tested.use(client, "storm");
+    for (int i = 0; i < kStorm; ++i)
+      storms.put(client, "x", {.due_in = 1'000, .group = std::to_string(i % groups)});
+    constexpr Millis kOthers = 40;
+    tested.use(client, "default");
+    for (Millis ms = 0; ms < kOthers; ++ms) storms.put(client, "x", {.due_in = 1'000 + ms});
+    storms.wait(client);
+    storms.pass(999);
+    for (Millis ms = 0; ms < kOthers; ++ms) {
+      storms.pass(1);
+      storms.pass(0);
+      const std::vector<Delivery> came = tested.take_deliveries();
+      ASSERT_EQ(came.size(), 1U) << "more than two steps stand before the job after " << ms;
+      ASSERT_TRUE(tested.remove(client, storms.now(), came.front().job.id).done);
+      storms.wait(client);
+    }
+    EXPECT_LE(*tested.next_wakeup(), storms.now().mono_ns) << "the storm goes on";
+    tested.check_invariants();
+    for (int steps = 0; tested.next_wakeup() <= storms.now().mono_ns && steps < kStorm; ++steps)
+      storms.pass(0);
+    EXPECT_EQ(tested.tube_stats(storms.now(), "storm")->jobs.ready,
+              static_cast<std::uint64_t>(kStorm));
+    tested.check_invariants();
+  }
+}
+
+TEST_F(EngineStorm, NoneOfAnyGroupGoesOutBeforeAllGroupsAreReady) {
+  put_storm_of_groups(kStorm / 2);
+  const ClientId first = worker("storm");
+  queue.wait(first);
+  queue.pass(1'000);
+  const ClientId second = worker("storm");
+  EXPECT_EQ(queue.reserve(second), "TIMED_OUT");
+  while (has_work()) {
+    EXPECT_TRUE(engine.take_deliveries().empty());
+    queue.pass(0);
+  }
+  const auto deliveries = engine.take_deliveries();
+  ASSERT_EQ(deliveries.size(), 1u);
+  EXPECT_EQ(deliveries[0].job.id, static_cast<JobId>(kStorm));
+  for (JobId id = kStorm - 1; id > kStorm - 100; --id)
+    ASSERT_EQ(engine.reserve(second, queue.now(), 0)->job.id, id);
+  engine.check_invariants();
+}
+
+TEST_F(EngineStorm, GroupsThatGoInTheMidstOfTheirStormAreForgotten) {
+  put_storm_of_groups(kStorm);
+  engine.use(producer, "default");
+  queue.pass(1'000);
+  for (JobId id = 1; id <= kStorm; ++id) ASSERT_TRUE(engine.remove(producer, queue.now(), id).done);
+  EXPECT_EQ(engine.stats().tubes, 1u);
+  queue.pass(1'000);
+  engine.check_invariants();
+}
+
+// Those that are ready are delayed again, and none is early.
+TEST_F(EngineStorm, AStormOfGroupsFollowsAClockThatIsSetBack) {
+  engine.use(producer, "storm");
+  for (int i = 0; i < kStorm; ++i)
+    queue.put(producer, "x", {.due_at = queue.utc() + 1'000, .group = std::to_string(i % 300)});
+  queue.pass(1'000);
+  const ClientId other = worker("storm");
+  queue.step_wall_clock(-10'000);
+  EXPECT_EQ(queue.reserve(other), "TIMED_OUT");
+  engine.check_invariants();
+  queue.wait(other);
+  queue.pass(9'999);
+  while (has_work()) queue.pass(0);
+  EXPECT_TRUE(engine.take_deliveries().empty());
+  queue.pass(1);
+  while (has_work()) queue.pass(0);
+  EXPECT_EQ(engine.take_deliveries().size(), 1U);
+  EXPECT_EQ(engine.stats().jobs.ready, static_cast<std::uint64_t>(kStorm) - 1);
   engine.check_invariants();
 }
 

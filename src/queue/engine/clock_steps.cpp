@@ -86,9 +86,11 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
     }
   }
   tube.delayed.swap(staying);
+  Tube& head = tube.head();
   tube.ripe_until = std::min(tube.ripe_until, clock.utc());
-  due.cancel(tube.due_time);
-  await_first_delayed(tube);
+  if (tube.turn) head.groups->follow_due(tube);
+  if (!tube.is_lane()) due.cancel(tube.due_time);
+  await_due(head);
   for (auto job = tube.ready.begin(); back && job != tube.ready.end(); ++job) {
     if (due_of(job->record) > clock.utc()) moving.push_back(&*job);
   }
@@ -102,7 +104,7 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
     }
   }
   // Jobs may have become ready that clients wait for: `advance` serves them then.
-  if (can_serve(tube.head())) due.reschedule(tube.due_time, clock.tick());
+  if (can_serve(head)) due.reschedule(head.due_time, clock.tick());
   if (tube.retained && tube.retained->time.armed())
     loading.reschedule(tube.retained->time, clock.tick());
   if (tube.far > 0 && !tube.starved)

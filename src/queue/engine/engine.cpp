@@ -139,7 +139,6 @@ void Engine::State::advance(Now now, std::size_t step) {
         Tube& tube = *static_cast<TubeTimer&>(node).tube;
         tube.ripe_until = clock.utc();
         ripening.push_back(tube);
-        if (tube.turn) ++tube.sums()->ripening;
       },
       step);
   ripen(served, step);
@@ -165,16 +164,27 @@ void Engine::State::advance(Now now, std::size_t step) {
   schedules->fire(std::min(step, kFiringsAtOnce));
 }
 
-void Engine::State::await_first_delayed(Tube& tube) {
-  if (tube.ripening() || tube.delayed.empty()) return;
-  const UtcMs first = tube.delayed.begin()->due_at;
-  Tick tick = clock.tick_of(first);
+void Engine::State::await_first_delayed(Tube& lane) {
+  if (lane.turn) {
+    const Turn& turn = *lane.turn;
+    const bool is_awaited =
+        turn.due_hook.is_linked() && turn.due_from <= lane.delayed.begin()->due_at;
+    if (!is_awaited) lane.head().groups->follow_due(lane);
+  }
+  await_due(lane.head());
+}
+
+void Engine::State::await_due(Tube& tube) {
+  const std::optional<UtcMs> first = tube.due_from();
+  if (!first || tube.ripening()) return;
+  Tick tick = clock.tick_of(*first);
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
-  if (first > clock.utc()) tick = std::max(tick, clock.tick() + 1);
+  if (*first > clock.utc()) tick = std::max(tick, clock.tick() + 1);
   if (!tube.due_time.armed() || tick < tube.due_time.expiry()) due.reschedule(tube.due_time, tick);
 }
 
-// A tube that many jobs of are due at once gets no more of the time than the others.
+// A tube that many jobs of are due at once gets no more of the time than the others, however many
+// groups these jobs have: lanes share the turn of their tube.
 void Engine::State::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
   constexpr std::size_t kAtOnce = 16;
   while (budget > 0 && !ripening.empty()) {
@@ -183,8 +193,7 @@ void Engine::State::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
     budget -= part;
     ripening.pop_front();
     if (ripen(tube, part)) {
-      if (tube.turn) --tube.sums()->ripening;
-      await_first_delayed(tube);
+      await_due(tube);
       ripe.push_back(&tube);
     } else {
       ripening.push_back(tube);
@@ -193,15 +202,26 @@ void Engine::State::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
 }
 
 bool Engine::State::ripen(Tube& tube, std::size_t budget) {
-  for (; !tube.delayed.empty(); --budget) {
-    LoadedJob& first = *tube.delayed.begin();
-    if (first.due_at > tube.ripe_until) return true;
+  for (auto first = tube.due_from(); first && *first <= tube.ripe_until; first = tube.due_from()) {
     if (budget == 0) return false;
+    Tube& lane = tube.groups ? *tube.groups->first_due()->tube : tube;
+    // That lane may have lost its first jobs: then the look counts.
+    budget -= std::max<std::size_t>(1, ripen_lane(lane, tube.ripe_until, budget));
+    if (tube.groups) tube.groups->follow_due(lane);
+  }
+  return true;
+}
+
+std::size_t Engine::State::ripen_lane(Tube& lane, UtcMs until, std::size_t budget) {
+  std::size_t ripe = 0;
+  for (; ripe < budget && !lane.delayed.empty(); ++ripe) {
+    LoadedJob& first = *lane.delayed.begin();
+    if (first.due_at > until) break;
     detach(first);
     make_ready(first);
     ++fired;
   }
-  return true;
+  return ripe;
 }
 
 void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes,

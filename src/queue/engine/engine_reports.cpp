@@ -67,8 +67,9 @@ void check_jobs_in_memory(const Tube& tube) {
     check(job.state == JobState::kDelayed && job.tube == &tube && !job.armed(),
           "a delayed job is in its tube, without a timer", name);
   }
-  if (tube.delayed.empty() || tube.ripening()) return;
-  check(tube.due_time.armed(), "the first delayed job becomes ready in time", name);
+  const Tube& head = tube.head();
+  if (tube.delayed.empty() || head.ripening()) return;
+  check(head.due_time.armed(), "the first delayed job becomes ready in time", name);
 }
 
 // All jobs before the cursor are in memory. No job that is in the store alone is due before

@@ -382,12 +382,16 @@ struct Engine::State : EngineMemory {
   void advance(Now now, std::size_t step);
   void load_what_is_near(std::vector<Tube*>& loaded_tubes, std::vector<std::uint32_t>& emptied,
                          std::size_t budget);
-  // Arms the tube's timer for its first delayed job.
-  void await_first_delayed(Tube& tube);
+  // The tube, or lane, has a delayed job in memory: arms the timer.
+  void await_first_delayed(Tube& lane);
+  // Arms the timer of a tube, which is no lane, for its first delayed job and those of its lanes.
+  void await_due(Tube& tube);
   // Makes up to `budget` due jobs ready, tube by tube. Adds those that are ripe then to `ripe`.
   void ripen(std::vector<Tube*>& ripe, std::size_t budget);
-  // Returns true if that was done for the tube.
+  // Returns true if that was done for the tube and its lanes.
   bool ripen(Tube& tube, std::size_t budget);
+  // Does it for one lane, or the tube itself. Returns how many jobs became ready.
+  std::size_t ripen_lane(Tube& lane, UtcMs until, std::size_t budget);
 
   // --- Kicking (engine_anyone.cpp)
 

@@ -50,14 +50,15 @@ Groups::Groups(Tube& head) : head_(head) {
           .doomed = head.doomed,
           .scheduled = head.record.scheduled,
           .buried = head.record.buried,
-          .loaded = head.loaded,
-          .ripening = head.ripening() ? 1U : 0U};
+          .loaded = head.loaded};
   follow(head);
+  follow_due(head);
   follow_record(head);
 }
 
 Groups::~Groups() {
   line_.clear();
+  due_.clear();
   numbers_.clear();
   buried_.clear();
   head_.turn.reset();
@@ -73,6 +74,7 @@ void Groups::add(Tube& lane) noexcept {
 
 void Groups::remove(Tube& lane) {
   leave_line(*lane.turn);
+  if (lane.turn->due_hook.is_linked()) due_.erase(due_.iterator_to(*lane.turn));
   if (lane.turn->buried_hook.is_linked()) buried_.erase(buried_.iterator_to(*lane.turn));
   numbers_.erase(numbers_.iterator_to(*lane.turn));
   sums.scheduled -= lane.record.scheduled;
@@ -129,6 +131,14 @@ void Groups::follow(Tube& lane) {
   if (is_ready) stand_in_line(turn);
 }
 
+void Groups::follow_due(Tube& lane) noexcept {
+  Turn& turn = *lane.turn;
+  if (turn.due_hook.is_linked()) due_.erase(due_.iterator_to(turn));
+  if (lane.delayed.empty()) return;
+  turn.due_from = lane.delayed.begin()->due_at;
+  due_.insert(turn);
+}
+
 void Groups::let_rest(Tube& lane, bool rests) {
   lane.turn->rests = rests;
   follow(lane);
@@ -168,7 +178,6 @@ Groups::Sums Groups::counted() const {
     counted.scheduled += tube.record.scheduled;
     counted.buried += tube.record.buried;
     counted.loaded += tube.loaded;
-    counted.ripening += tube.ripening() ? 1U : 0U;
   };
   count(head_);
   for (const Turn& turn : numbers_) count(*turn.tube);
@@ -186,6 +195,9 @@ bool Groups::check_invariants() const {
     const Tube& tube = *turn.tube;
     const bool is_ready = !tube.ready.empty() && !turn.rests;
     if (turn.head != &head_ || turn.line_hook.is_linked() != is_ready) return false;
+    const bool has_due = turn.due_hook.is_linked();
+    if (!tube.delayed.empty() && (!has_due || tube.delayed.begin()->due_at < turn.due_from))
+      return false;
     if (turn.buried_hook.is_linked() != (tube.record.buried > 0)) return false;
     if (!is_ready) return true;
     const Turn& first = *first_with(turn.priority);

@@ -49,8 +49,12 @@ struct Turn {
   std::uint64_t whole = 0;
   std::uint64_t arrival = 0;
 
+  // While it has delayed jobs in memory: none of these is due before this.
+  UtcMs due_from = 0;
+
   using Hook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
   Hook line_hook;
+  Hook due_hook;
   Hook number_hook;
   boost::intrusive::list_member_hook<> buried_hook;
 };
@@ -77,8 +81,13 @@ class Groups {
   // The one of which a job goes out next.
   Tube* first() const { return line_.empty() ? nullptr : line_.begin()->tube; }
 
+  // The one whose delayed jobs in memory are due first.
+  const Turn* first_due() const { return due_.empty() ? nullptr : &*due_.begin(); }
+
   // The ready jobs of the lane, or the head, are others than before.
   void follow(Tube& lane);
+  // Its delayed jobs in memory are others than before. Not needed if their first is due later.
+  void follow_due(Tube& lane) noexcept;
   // Its limits let a job go out, or not.
   void let_rest(Tube& lane, bool rests);
   // A job of it goes out, in its turn.
@@ -86,7 +95,7 @@ class Groups {
   // Its settings, or the number of its buried jobs, are others than before.
   void follow_record(Tube& lane);
 
-  // Of all lanes and the head. `ripening` counts those that are.
+  // Of all lanes and the head.
   struct Sums {
     std::uint64_t ready = 0;
     std::uint64_t urgent = 0;
@@ -95,7 +104,6 @@ class Groups {
     std::uint64_t scheduled = 0;
     std::uint64_t buried = 0;
     std::uint64_t loaded = 0;
-    std::uint64_t ripening = 0;
 
     friend bool operator==(const Sums&, const Sums&) = default;
   };
@@ -115,12 +123,18 @@ class Groups {
   struct ByNumber {
     bool operator()(const Turn& a, const Turn& b) const;
   };
+  struct ByDue {
+    bool operator()(const Turn& a, const Turn& b) const { return a.due_from < b.due_from; }
+  };
   using Line =
       boost::intrusive::set<Turn, boost::intrusive::compare<ByTurn>,
                             boost::intrusive::member_hook<Turn, Turn::Hook, &Turn::line_hook>>;
   using Numbers =
       boost::intrusive::set<Turn, boost::intrusive::compare<ByNumber>,
                             boost::intrusive::member_hook<Turn, Turn::Hook, &Turn::number_hook>>;
+  using DueFirst =
+      boost::intrusive::multiset<Turn, boost::intrusive::compare<ByDue>,
+                                 boost::intrusive::member_hook<Turn, Turn::Hook, &Turn::due_hook>>;
   using Buried = boost::intrusive::list<
       Turn, boost::intrusive::member_hook<Turn, boost::intrusive::list_member_hook<>,
                                           &Turn::buried_hook>>;
@@ -136,6 +150,7 @@ class Groups {
   std::uint64_t arrivals_ = 0;
   Line line_;
   Numbers numbers_;  // of the lanes alone
+  DueFirst due_;
   Buried buried_;
 };
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "carillon/queue/store.h"
@@ -103,8 +104,16 @@ struct Tube {
   }
   // Returns true if its ready jobs may go out. Of no lane.
   bool open() const {
-    if (paused()) return false;
-    return groups ? groups->sums.ripening == 0 : !ready.empty() && !ripening();
+    if (paused() || ripening()) return false;
+    return groups != nullptr || !ready.empty();
+  }
+  // No delayed job in memory is due before this; none if there is no such job. Of no lane.
+  std::optional<UtcMs> due_from() const {
+    if (groups) {
+      const Turn* const first = groups->first_due();
+      return first == nullptr ? std::nullopt : std::optional(first->due_from);
+    }
+    return delayed.empty() ? std::nullopt : std::optional(delayed.begin()->due_at);
   }
   // Returns the client that has waited longest; nullptr if none waits. Takes out of the line those
   // before it that wait no more.
@@ -173,12 +182,12 @@ struct Tube {
   JobSet<ByPriority> ready;
   // Those in memory.
   JobSet<ByDue> delayed;
-  // Armed while there are such jobs and the tube is not ripening: no later than the first of them
-  // is due.
+  // Of no lane. Armed while the tube, or one of its lanes, has such jobs and is not ripening: no
+  // later than the first of them is due.
   TubeTimer due_time;
-  // While the tube is *ripening*, its delayed jobs that were due at `ripe_until` become ready. Many
-  // may be due together, so that takes several steps. Until it is done no ready job goes out:
-  // another one may come before it.
+  // While the tube is *ripening*, its delayed jobs that were due at `ripe_until` become ready,
+  // those of its lanes too. Many may be due together, so that takes several steps. Until it is done
+  // no ready job goes out: another one may come before it. Of no lane.
   boost::intrusive::list_member_hook<> ripening_hook;
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;

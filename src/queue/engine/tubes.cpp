@@ -104,10 +104,7 @@ Tube& Engine::State::tube_numbered(std::uint32_t number) {
 void Engine::State::forget_if_unreferenced(Tube& tube) noexcept {
   if (&tube == default_tube || tube.referenced()) return;
   due.cancel(tube.due_time);
-  if (tube.ripening()) {
-    ripening.erase(RipeningLine::s_iterator_to(tube));
-    if (tube.turn) --tube.sums()->ripening;
-  }
+  if (tube.ripening()) ripening.erase(RipeningLine::s_iterator_to(tube));
   loading.cancel(tube.load_time);
   if (tube.retained) loading.cancel(tube.retained->time);
   end_count(tube);
