@@ -16,6 +16,9 @@ LARGE = b"large" * 12_000
 
 BATCH = 8
 
+# With the least memory the state is flushed after 8 MiB of changes, and not after 64.
+_LITTLE = ("--memory", "128M")
+
 
 @unittest.skipUnless(failing_io.library(), "the library does not work in this build")
 class FaultCase(unittest.TestCase):
@@ -31,7 +34,8 @@ class FaultCase(unittest.TestCase):
 
     def launch(self, *flags: str) -> daemon.Server:
         """A server on self.data, which listens and may not have read its data yet."""
-        server = daemon.carillon_serve(self.data, *flags, environment=self.faults.environment)
+        environment = self.faults.environment
+        server = daemon.carillon_serve(self.data, *_LITTLE, *flags, environment=environment)
         self.addCleanup(server.__exit__)
         return server.start()
 
