@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "queue/flipped_reads.h"
 #include "queue/numbered_jobs.h"
 #include "queue/seed.h"
 #include "queue/store/change_codec.h"
@@ -191,6 +192,51 @@ TEST_F(BodyReaderTest, AlwaysReadsWhatIsStored) {
       if (random() % 2 == 0) erase(last);
     }
   }
+}
+
+// Each read of a file in turn: of a table's footer, index, filter and blocks, and of a blob file.
+TEST_F(BodyReaderTest, ReadsAgainWhatFailsItsChecksum) {
+  if (!FlippedReads::can_flip()) GTEST_SKIP() << "a sanitizer replaces pread()";
+  put(1, 100);
+  put(2, 20'000);
+  state.flush();
+  for (const JobId id : {JobId{1}, JobId{2}}) {
+    for (int skip = 0; skip < 100; ++skip) {
+      forget_files();
+      const FlippedReads flips(skip, 1);
+      SCOPED_TRACE(skip);
+      expect_stored(id);
+      if (flips.left() > 0) break;
+      EXPECT_LT(skip, 99);
+    }
+  }
+}
+
+// Only the thread that may wait decides that a body is damaged.
+TEST_F(BodyReaderTest, WhatFailsItsChecksumIsNotAtHand) {
+  if (!FlippedReads::can_flip()) GTEST_SKIP() << "a sanitizer replaces pread()";
+  put(1, 100);
+  put(2, 20'000);
+  state.flush();
+  for (const JobId id : {JobId{1}, JobId{2}}) {
+    expect_stored(id);  // so it is in the page cache
+    for (int skip = 0; skip < 100; ++skip) {
+      const FlippedReads flips(skip, 1);
+      SCOPED_TRACE(skip);
+      EXPECT_TRUE(reader.at_hand(id).value_or(stored.at(id)) == stored.at(id));
+      if (flips.left() > 0) break;
+      EXPECT_LT(skip, 99);
+    }
+  }
+}
+
+TEST_F(BodyReaderTest, WhatFailsItsChecksumTwiceIsDamaged) {
+  if (!FlippedReads::can_flip()) GTEST_SKIP() << "a sanitizer replaces pread()";
+  put(1, 20'000);
+  state.flush();
+  expect_stored(1);
+  const FlippedReads flips(0, 100);
+  EXPECT_THROW(reader.read(1), StoreDamage);
 }
 
 }  // namespace

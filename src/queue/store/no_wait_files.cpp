@@ -23,6 +23,7 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 
 thread_local bool no_wait = false;
+thread_local bool fresh = false;
 
 IOStatus would_wait() {
   return IOStatus::TimedOut("the disk would have to be waited for");
@@ -38,6 +39,7 @@ class File final : public rocksdb::FSRandomAccessFile {
   // is not in memory (preadv2(2)), so without waiting nothing tells the end of the file.
   IOStatus Read(std::uint64_t offset, std::size_t size, const IOOptions&, Slice* result,
                 char* scratch, IODebugContext*) const override {
+    if (fresh) forget(offset, size);
     std::size_t done = 0;
     while (done < size) {
       const ssize_t got = read(offset + done, size - done, scratch + done);
@@ -73,6 +75,15 @@ class File final : public rocksdb::FSRandomAccessFile {
     if (!no_wait) return ::pread(fd_, to, size, at);
     const iovec part{.iov_base = to, .iov_len = size};
     return ::preadv2(fd_, &part, 1, at, RWF_NOWAIT);
+  }
+
+  // The system drops whole pages only.
+  void forget(std::uint64_t offset, std::size_t size) const {
+    constexpr std::uint64_t kPage = 64 << 10;  // the largest there is
+    const std::uint64_t begin = offset / kPage * kPage;
+    const std::uint64_t end = (offset + size + kPage - 1) / kPage * kPage;
+    ::posix_fadvise(fd_, static_cast<off_t>(begin), static_cast<off_t>(end - begin),
+                    POSIX_FADV_DONTNEED);
   }
 
   const std::string path_;
@@ -112,6 +123,14 @@ NoWait::NoWait() noexcept {
 
 NoWait::~NoWait() {
   no_wait = false;
+}
+
+FreshRead::FreshRead() noexcept {
+  fresh = true;
+}
+
+FreshRead::~FreshRead() {
+  fresh = false;
 }
 
 }  // namespace carillon::queue

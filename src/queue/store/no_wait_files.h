@@ -11,7 +11,12 @@
 // reads a body once, so there it would find little, although most of what it wants was written a
 // moment ago and is in memory still.
 //
-// A read outside of NoWait is as RocksDB's own, with the same errors.
+// What fails its checksum may have been damaged in the page cache, or on the way from the disk:
+//
+//   const FreshRead fresh;                          // reads of this thread, until it goes
+//   status = database.Get({}, key, &value);         // from the disk
+//
+// A read outside of both is as RocksDB's own, with the same errors.
 //
 // Thread safety: any thread.
 #pragma once
@@ -35,6 +40,16 @@ class NoWait {
   ~NoWait();
   NoWait(const NoWait&) = delete;
   NoWait& operator=(const NoWait&) = delete;
+};
+
+// While one is there, this thread's reads of files first drop what the page cache has of their
+// bytes. (The system keeps pages that are not on the disk yet.)
+class FreshRead {
+ public:
+  FreshRead() noexcept;
+  ~FreshRead();
+  FreshRead(const FreshRead&) = delete;
+  FreshRead& operator=(const FreshRead&) = delete;
 };
 
 }  // namespace carillon::queue

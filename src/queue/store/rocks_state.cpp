@@ -311,7 +311,11 @@ std::optional<std::string> RocksState::broken() const {
 std::optional<std::string> RocksState::get(Family family, std::string_view key) const {
   const Counting off(rocksdb::kDisable);
   std::string value;
-  const Status status = database().Get({}, this->family(family), slice(key), &value);
+  Status status = database().Get({}, this->family(family), slice(key), &value);
+  if (status.IsCorruption()) {
+    const FreshRead fresh;
+    status = database().Get({}, this->family(family), slice(key), &value);
+  }
   if (status.IsNotFound()) return std::nullopt;
   if (!status.ok()) fail_read(status);
   return value;
@@ -324,7 +328,7 @@ RocksState::AtHand RocksState::get_at_hand(Family family, std::string_view key,
   const Status status = database().Get({}, this->family(family), slice(key), &value);
   if (status.ok()) return AtHand::kFound;
   if (status.IsNotFound()) return AtHand::kNone;
-  if (!status.IsTimedOut()) fail_read(status);
+  if (!status.IsTimedOut() && !status.IsCorruption()) fail_read(status);
   return AtHand::kOnDisk;
 }
 

@@ -102,9 +102,9 @@ class RocksState {
   // meanwhile.
   void link_files(const std::string& path) const;
 
-  // The value under `key`, or nothing.
+  // The value under `key`, or nothing. What fails its checksum is read once more, from the disk.
   std::optional<std::string> get(Family family, std::string_view key) const;
-  // The same without a wait for the disk.
+  // The same without a wait for the disk. What fails its checksum counts as on the disk.
   enum class AtHand { kFound, kNone, kOnDisk };
   AtHand get_at_hand(Family family, std::string_view key, std::string& value) const;
   // At the first key >= `from`, if it is < `end`, which must outlive the iterator. Under NoWait

@@ -1,0 +1,27 @@
+// Reads of files that bring a wrong bit, as from a faulty memory, cable or page cache: the file
+// itself stays right.
+//
+//   FlippedReads flips(3, 1);            // the fourth read of a file, and no other
+//   ...
+//   if (flips.left() == 0) ...           // it came so far
+//
+// Counted are pread() and preadv2() of this process. Not under a sanitizer, which replaces them
+// itself: can_flip() tells.
+#pragma once
+
+namespace carillon::queue {
+
+class FlippedReads {
+ public:
+  // The reads after the first `skip` ones, `count` of them, bring a wrong bit.
+  FlippedReads(int skip, int count);
+  ~FlippedReads();
+  FlippedReads(const FlippedReads&) = delete;
+  FlippedReads& operator=(const FlippedReads&) = delete;
+
+  static bool can_flip();
+  // How many reads are still to be flipped.
+  int left() const;
+};
+
+}  // namespace carillon::queue
