@@ -34,6 +34,7 @@
 
 #include "carillon/idle/idle_detector.h"
 #include "carillon/idle/ticks.h"
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon {
@@ -48,7 +49,7 @@ class IdleRing {
   explicit IdleRing(Ticks timeout, Tick start_tick = 0)
       : IdleRing(Slots{timeout.count + 1}, start_tick) {
     if (timeout.count == 0)
-      throw std::invalid_argument("carillon: a time-out is at least one tick");
+      CARILLON_THROW std::invalid_argument("carillon: a time-out is at least one tick");
   }
   // The published ring. Throws std::invalid_argument if `slots` is 0.
   static IdleRing with_slots(Tick slots, Tick start_tick = 0) {
@@ -83,9 +84,11 @@ class IdleRing {
 
   template <class OnIdle>
   std::size_t advance(Tick to, OnIdle&& on_idle) {
-    if (busy_) throw std::logic_error("carillon: advance() was called from inside on_idle");
+    if (busy_)
+      CARILLON_THROW std::logic_error("carillon: advance() was called from inside on_idle");
     if (to < now_)
-      throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back");
+      CARILLON_THROW std::invalid_argument("carillon: advance(" + std::to_string(to) +
+                                           ") would go back");
     const Busy busy(busy_);
     std::size_t found = hand_over_due(on_idle);  // the keys that an exception left
     while (now_ < to) {
@@ -114,7 +117,8 @@ class IdleRing {
   };
 
   IdleRing(Slots slots, Tick start_tick) : now_(start_tick), slots_(slots.count) {
-    if (slots.count == 0) throw std::invalid_argument("carillon: a ring has at least one slot");
+    if (slots.count == 0)
+      CARILLON_THROW std::invalid_argument("carillon: a ring has at least one slot");
   }
 
   std::size_t behind_the_hand() const noexcept {

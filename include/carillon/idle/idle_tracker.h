@@ -98,6 +98,7 @@
 #include "carillon/idle/detail/tracker_invariants.h"
 #include "carillon/idle/idle_detector.h"
 #include "carillon/idle/ticks.h"
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -193,7 +194,7 @@ class IdleTracker {
   // O(classes of time-outs). Throws std::invalid_argument if `factor` is out of range.
   void scale_timeouts(double factor) {
     if (!(factor >= 0 && factor <= 1))
-      throw std::invalid_argument("carillon: a factor of time-outs must be in 0 .. 1");
+      CARILLON_THROW std::invalid_argument("carillon: a factor of time-outs must be in 0 .. 1");
     core_.scale(factor);
   }
   double factor() const noexcept { return core_.factor(); }
@@ -223,23 +224,24 @@ class IdleTracker {
 
   static Ticks checked(Ticks timeout) {
     if (timeout.count == 0 || timeout.count > kLongestTimeout)
-      throw std::invalid_argument("carillon: a time-out of " + std::to_string(timeout.count) +
-                                  " ticks; it must be in 1 .. " + std::to_string(kLongestTimeout));
+      CARILLON_THROW std::invalid_argument(
+          "carillon: a time-out of " + std::to_string(timeout.count) +
+          " ticks; it must be in 1 .. " + std::to_string(kLongestTimeout));
     return timeout;
   }
 
   static std::size_t checked(MostConnections most) {
     if (most.count == 0 || most.count > decltype(core_)::kMostConnections)
-      throw std::invalid_argument("carillon: an IdleTracker for at most " +
-                                  std::to_string(most.count) +
-                                  " connections; it must be 1 .. 2147483648");
+      CARILLON_THROW std::invalid_argument("carillon: an IdleTracker for at most " +
+                                           std::to_string(most.count) +
+                                           " connections; it must be 1 .. 2147483648");
     return most.count;
   }
 
   static Tick checked_tick(Tick tick) {
     if (tick > kLastTick)
-      throw std::invalid_argument("carillon: an IdleTracker counts ticks up to 2^63 - 1, not to " +
-                                  std::to_string(tick));
+      CARILLON_THROW std::invalid_argument(
+          "carillon: an IdleTracker counts ticks up to 2^63 - 1, not to " + std::to_string(tick));
     return tick;
   }
 

@@ -31,6 +31,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
@@ -71,7 +72,7 @@ class ChronoWheel {
       now_ = to;
       return model_.advance(tick_before(to), std::forward<OnExpire>(on_expire), limit);
     }
-    throw std::invalid_argument("carillon: advance() of a ChronoWheel would go back");
+    CARILLON_THROW std::invalid_argument("carillon: advance() of a ChronoWheel would go back");
   }
 
   // A time before which no timer fires; none if no timer is pending.

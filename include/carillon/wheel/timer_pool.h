@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "carillon/wheel/detail/page_blocks.h"
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/pages.h"
 #include "carillon/wheel/timer_node.h"
@@ -83,18 +84,20 @@ class TimerPool {
   // is beyond its range).
   TimerId schedule(Tick expiry, T payload) {
     Cell& cell = acquire();
-    try {
+    CARILLON_TRY {
       std::construct_at(&cell.payload, std::move(payload));
-    } catch (...) {
-      give_back(cell);
-      throw;
     }
-    try {
+    CARILLON_CATCH_ALL {
+      give_back(cell);
+      CARILLON_RETHROW;
+    }
+    CARILLON_TRY {
       model_.schedule(cell, expiry);
-    } catch (...) {
+    }
+    CARILLON_CATCH_ALL {
       std::destroy_at(&cell.payload);
       give_back(cell);
-      throw;
+      CARILLON_RETHROW;
     }
     return cell.id();
   }
@@ -205,7 +208,7 @@ class TimerPool {
   Cell& acquire() {
     if (free_ == kNone) {
       if (fresh_ == kNone)
-        throw std::length_error(
+        CARILLON_THROW std::length_error(
             "carillon: a TimerPool holds at most 4294967295 timers, and all are in use");
       if (fresh_ == blocks_.size() * kBlock) add_block();
       at(fresh_).link = fresh_;
@@ -253,20 +256,21 @@ void TimerPool<T, Model, kLastGeneration>::check_invariants() const {
     if (!at(index).armed()) continue;
     ++armed;
     if (at(index).link != index)
-      throw std::logic_error("carillon: TimerPool is broken: a pending cell has lost its index");
+      CARILLON_THROW std::logic_error(
+          "carillon: TimerPool is broken: a pending cell has lost its index");
   }
   if (armed != size())
-    throw std::logic_error(
+    CARILLON_THROW std::logic_error(
         "carillon: TimerPool is broken: the model counts other timers than the cells");
   std::size_t free = 0;
   for (std::uint32_t index = free_; index != kNone; index = at(index).link) {
     if (at(index).armed())
-      throw std::logic_error("carillon: TimerPool is broken: a free cell is armed");
+      CARILLON_THROW std::logic_error("carillon: TimerPool is broken: a free cell is armed");
     if (++free > fresh_)
-      throw std::logic_error("carillon: TimerPool is broken: the free list has a loop");
+      CARILLON_THROW std::logic_error("carillon: TimerPool is broken: the free list has a loop");
   }
   if (free + armed + retired_ > fresh_)
-    throw std::logic_error("carillon: TimerPool is broken: a cell is counted twice");
+    CARILLON_THROW std::logic_error("carillon: TimerPool is broken: a cell is counted twice");
 }
 
 }  // namespace carillon

@@ -6,13 +6,15 @@
 #include <string>
 #include <utility>
 
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon::detail {
 
 // For check_invariants().
 inline void require(bool holds, const char* what) {
-  if (!holds) throw std::logic_error(std::string("carillon: IdleTracker is broken: ") + what);
+  if (!holds)
+    CARILLON_THROW std::logic_error(std::string("carillon: IdleTracker is broken: ") + what);
 }
 
 // Sixteen connections, which are inspected together; one timer on a wheel. Fills one cache line.

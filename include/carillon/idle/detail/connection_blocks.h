@@ -23,6 +23,7 @@
 #include "carillon/idle/detail/stamp.h"
 #include "carillon/idle/detail/stamp_table.h"
 #include "carillon/idle/idle_id.h"
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon::detail {
@@ -235,10 +236,10 @@ class ConnectionBlocks {
   // Throws std::length_error if that is more connections than there can be.
   void require_possible(std::size_t connections) const {
     if (connections > most_)
-      throw std::length_error("carillon: this IdleTracker holds at most " + std::to_string(most_) +
-                              " connections (MostConnections)");
+      CARILLON_THROW std::length_error("carillon: this IdleTracker holds at most " +
+                                       std::to_string(most_) + " connections (MostConnections)");
     if (connections + retired_ > stamps_.limit())
-      throw std::length_error(
+      CARILLON_THROW std::length_error(
           "carillon: this IdleTracker has given as many ids as it can; make a new one");
   }
 

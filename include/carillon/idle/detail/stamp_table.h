@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <new>
 
+#include "carillon/wheel/exceptions.h"
+
 namespace carillon::detail {
 
 // Thread safety: has() and operator[] from any thread at any time; the rest from one thread at a
@@ -57,7 +59,7 @@ class StampTable {
   void grow(std::size_t size) {
     Word* const fresh = words_ + size_;
     const std::size_t bytes = (size - size_) * sizeof(Word);
-    if (mprotect(fresh, bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    if (mprotect(fresh, bytes, PROT_READ | PROT_WRITE) != 0) CARILLON_THROW std::bad_alloc();
 #if defined(MADV_DODUMP)
     static_cast<void>(madvise(fresh, bytes, MADV_DODUMP));
 #endif
@@ -77,7 +79,7 @@ class StampTable {
   static Word* reserve(std::size_t bytes) {
     void* const addresses =
         mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (addresses == MAP_FAILED) throw NoAddresses();
+    if (addresses == MAP_FAILED) CARILLON_THROW NoAddresses();
 #if defined(MADV_DONTDUMP)
     // Keeps unused addresses out of core dumps. If it fails, dumps contain them.
     static_cast<void>(madvise(addresses, bytes, MADV_DONTDUMP));

@@ -18,6 +18,7 @@
 #include "carillon/idle/detail/stamp.h"
 #include "carillon/idle/detail/timeout_class.h"
 #include "carillon/idle/detail/timeout_classes.h"
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/slack.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
@@ -216,11 +217,12 @@ class TrackerCore {
 
   template <class OnIdle>
   [[gnu::noinline]] std::size_t process(Tick to, OnIdle& on_idle, std::size_t limit) {
-    if (busy_) throw std::logic_error("carillon: advance() was called from inside on_idle");
+    if (busy_)
+      CARILLON_THROW std::logic_error("carillon: advance() was called from inside on_idle");
     if (to < now_)
-      throw std::invalid_argument("carillon: advance(" + std::to_string(to) +
-                                  ") would go back: the tracker is at tick " +
-                                  std::to_string(now_));
+      CARILLON_THROW std::invalid_argument("carillon: advance(" + std::to_string(to) +
+                                           ") would go back: the tracker is at tick " +
+                                           std::to_string(now_));
     const Busy busy(busy_);
     free_left();
     const std::size_t most =

@@ -40,6 +40,7 @@
 
 #include "carillon/wheel/detail/slot.h"
 #include "carillon/wheel/detail/slot_table.h"
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -184,7 +185,8 @@ class AdvanceAndFire {
   }
 
   static void require(bool holds, const char* what) {
-    if (!holds) throw std::logic_error(std::string("carillon: a timer set is broken: ") + what);
+    if (!holds)
+      CARILLON_THROW std::logic_error(std::string("carillon: a timer set is broken: ") + what);
   }
 
   // Invariants
@@ -330,14 +332,14 @@ class AdvanceAndFire {
   }
 
   [[noreturn, gnu::noinline, gnu::cold]] static void throw_busy(const char* operation) {
-    throw std::logic_error(std::string("carillon: ") + operation +
-                           "() was called from inside on_expire or clear()");
+    CARILLON_THROW std::logic_error(std::string("carillon: ") + operation +
+                                    "() was called from inside on_expire or clear()");
   }
 
   [[noreturn, gnu::noinline, gnu::cold]] void throw_past(Tick to) const {
-    throw std::invalid_argument("carillon: advance(" + std::to_string(to) +
-                                ") would go back: the wheel is at tick " + std::to_string(now_) +
-                                ", and `to` must not be before that");
+    CARILLON_THROW std::invalid_argument(
+        "carillon: advance(" + std::to_string(to) + ") would go back: the wheel is at tick " +
+        std::to_string(now_) + ", and `to` must not be before that");
   }
 };
 

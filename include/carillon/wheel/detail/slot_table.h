@@ -15,6 +15,7 @@
 #include "carillon/wheel/detail/occupancy.h"
 #include "carillon/wheel/detail/slot.h"
 #include "carillon/wheel/detail/slot_compactor.h"
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon::detail {
@@ -228,7 +229,7 @@ class SlotTable {
 
   // From now on no extend() allocates while at most `timers` are pending.
   void reserve(std::size_t timers) {
-    if (timers > std::numeric_limits<std::size_t>::max() / 4) throw std::bad_alloc();
+    if (timers > std::numeric_limits<std::size_t>::max() / 4) CARILLON_THROW std::bad_alloc();
     const std::size_t entries = 3 * timers + kFew;
     // Any slot may keep a chunk of null entries.
     pool_.reserve(entries / ChunkType::kEntries + kSlots + 4);
@@ -338,7 +339,8 @@ class SlotTable {
 template <std::size_t kTimeSlots, std::size_t kChunkWords, std::size_t kLoneSlots>
 void SlotTable<kTimeSlots, kChunkWords, kLoneSlots>::check_invariants() const {
   const auto require = [](bool holds, const char* what) {
-    if (!holds) throw std::logic_error(std::string("carillon: SlotTable is broken: ") + what);
+    if (!holds)
+      CARILLON_THROW std::logic_error(std::string("carillon: SlotTable is broken: ") + what);
   };
   std::size_t chunks = 0, live = 0;
   for (std::size_t index = 0; index < kSlots; ++index) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "carillon/wheel/detail/advance_and_fire.h"
+#include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/slack.h"
 #include "carillon/wheel/slot_position.h"
 #include "carillon/wheel/timer_node.h"
@@ -199,10 +200,11 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
   }
 
   [[noreturn, gnu::noinline, gnu::cold]] void throw_beyond_range(Tick expiry) const {
-    throw std::out_of_range("carillon: expiry " + std::to_string(expiry) +
-                            " is beyond the range of the wheel: at tick " + std::to_string(now_) +
-                            " it takes expiries up to " + std::to_string(last_tick()) + " (" +
-                            std::to_string(Wheel::kLongestDelay) + " ticks ahead)");
+    CARILLON_THROW std::out_of_range("carillon: expiry " + std::to_string(expiry) +
+                                     " is beyond the range of the wheel: at tick " +
+                                     std::to_string(now_) + " it takes expiries up to " +
+                                     std::to_string(last_tick()) + " (" +
+                                     std::to_string(Wheel::kLongestDelay) + " ticks ahead)");
   }
 };
 
