@@ -98,6 +98,25 @@ TEST(AChronoWheel, TheEndOfTimeDoesNotWrap) {
   wheel.clear(ignore);
 }
 
+// Bug: now() had moved by the time the model refused.
+TEST(AChronoWheel, ANestedAdvanceIsRefusedAndChangesNothing) {
+  ChronoWheel<milliseconds> wheel(at(0ms));
+  TimerNode first, second;
+  wheel.schedule_after(first, 10ms);
+  wheel.schedule_after(second, 20ms);
+  const auto nested = [&](TimerNode&) {
+    const Time now = wheel.now();
+    EXPECT_THROW(wheel.advance(at(1h), ignore), std::logic_error);
+    EXPECT_THROW(wheel.clear(ignore), std::logic_error);
+    EXPECT_EQ(wheel.now(), now);
+  };
+  wheel.advance(at(10ms), nested);
+  EXPECT_EQ(wheel.now(), at(10ms));
+  wheel.clear(nested);
+  EXPECT_EQ(wheel.now(), at(10ms));
+  EXPECT_EQ(wheel.advance(at(30ms), ignore), 0U) << "it is as usable as before";
+}
+
 TEST(AChronoWheel, TimesBeforeTheEpochCountAsTheEpoch) {
   ChronoWheel<milliseconds> wheel(at(0ms));
   TimerNode timer;

@@ -20,6 +20,7 @@
 //  - Delays count from now(), which is the time that the last advance() was told; inside on_expire,
 //    that the running one was told. An owner who has been busy since then passes a time.
 //  - Times before the clock's epoch count as the epoch.
+//  - A nested advance() or clear() throws std::logic_error and changes nothing.
 //
 // Not thread-safe. Each call costs what it costs the model, and a division.
 #pragma once
@@ -29,6 +30,7 @@
 #include <cstddef>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "carillon/wheel/exceptions.h"
@@ -68,6 +70,7 @@ class ChronoWheel {
   // many fired. Throws std::invalid_argument if `to` is before now(), and what on_expire throws.
   template <class OnExpire>
   std::size_t advance(TimePoint to, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
+    const Busy busy(*this, "advance");
     if (to >= now_) {
       now_ = to;
       return model_.advance(tick_before(to), std::forward<OnExpire>(on_expire), limit);
@@ -90,6 +93,7 @@ class ChronoWheel {
   // Disarms every timer and hands each to sink(TimerNode&), in no particular order.
   template <class Sink>
   void clear(Sink&& sink) {
+    const Busy busy(*this, "clear");
     model_.clear(std::forward<Sink>(sink));
   }
 
@@ -97,6 +101,21 @@ class ChronoWheel {
 
  private:
   using Rep = typename Duration::rep;
+
+  // Lives within advance() and clear(). The model refuses a nested call, too, but now_ must not
+  // have been changed by then.
+  struct Busy {
+    bool& busy;
+    Busy(ChronoWheel& wheel, const char* call) : busy(wheel.busy_) {
+      if (busy) {
+        CARILLON_THROW std::logic_error(
+            std::string("carillon: ") + call +
+            "() of a ChronoWheel was called from inside on_expire or clear()");
+      }
+      busy = true;
+    }
+    ~Busy() { busy = false; }
+  };
 
   static constexpr Tick ticks(Duration duration) noexcept {
     return static_cast<Tick>(duration / kTick);
@@ -120,6 +139,7 @@ class ChronoWheel {
 
   Model model_;
   TimePoint now_;
+  bool busy_ = false;
 };
 
 }  // namespace carillon
