@@ -83,8 +83,9 @@ class ManualClock::ManualAlarm final : public TimerAlarm {
   // REQUIRES of the following: the state's mutex is held.
   bool sleeps() const noexcept { return asleep_ && !must_wake(); }
   bool must_wake() const noexcept {
-    return woken_ || steady_ <= state_->steady || wall_ <= state_->wall ||
-           (wall_was_set_ && wall_ != detail::kForever);
+    // An alarm for ever does not go off at the end of time either.
+    return woken_ || (steady_ != detail::kForever && steady_ <= state_->steady) ||
+           (wall_ != detail::kForever && (wall_ <= state_->wall || wall_was_set_));
   }
   void wall_clock_was_set() noexcept { wall_was_set_ = true; }
   // The time of the alarm on the steady clock, if the wall clock is not set until then.
@@ -127,13 +128,13 @@ void ManualClock::State::move_to(std::unique_lock<std::mutex>& lock, std::int64_
   while (steady < target) {
     const std::int64_t step = std::min(next_alarm(), target) - steady;
     steady += step;
-    wall += step;
+    wall = detail::add_ns(wall, step);
     moved.notify_all();
     wait_until_all_sleep(lock);
   }
 }
 
-ManualClock::ManualClock(SteadyTime steady, WallTime wall)
+ManualClock::ManualClock(Saturating<SteadyTime> steady, Saturating<WallTime> wall)
     : state_(std::make_shared<State>(steady, wall)) {}
 ManualClock::~ManualClock() = default;
 
@@ -158,26 +159,26 @@ void refuse_going_back(nanoseconds step) {
 
 }  // namespace
 
-void ManualClock::pass(nanoseconds step) {
+void ManualClock::pass(Nanoseconds step) {
   refuse_going_back(step);
   {
     const std::lock_guard lock(state_->mutex);
-    state_->steady += step.count();
-    state_->wall += step.count();
+    state_->steady = detail::add_ns(state_->steady, step.count());
+    state_->wall = detail::add_ns(state_->wall, step.count());
   }
   state_->moved.notify_all();
 }
 
-void ManualClock::advance(nanoseconds step) {
+void ManualClock::advance(Nanoseconds step) {
   refuse_going_back(step);
   std::unique_lock lock(state_->mutex);
   state_->move_to(lock, detail::add_ns(state_->steady, step.count()));
 }
 
-void ManualClock::set_wall(WallTime wall) {
+void ManualClock::set_wall(Saturating<WallTime> wall) {
   std::unique_lock lock(state_->mutex);
   state_->wait_until_all_sleep(lock);
-  state_->wall = wall.time_since_epoch().count();
+  state_->wall = wall.value().time_since_epoch().count();
   for (ManualAlarm* alarm : state_->alarms) alarm->wall_clock_was_set();
   state_->moved.notify_all();
   state_->wait_until_all_sleep(lock);

@@ -22,8 +22,7 @@ TimerService::~TimerService() {
 
 namespace {
 
-void set_up(TimerBlock& block, TimerKind kind, std::int64_t deadline,
-            std::chrono::nanoseconds slack) noexcept {
+void set_up(TimerBlock& block, TimerKind kind, std::int64_t deadline, Nanoseconds slack) noexcept {
   block.deadline.store(deadline, std::memory_order_relaxed);
   block.kind = kind;
   block.repeat = Repeat::kOnce;
@@ -34,20 +33,19 @@ void set_up(TimerBlock& block, TimerKind kind, std::int64_t deadline,
 }  // namespace
 
 TimerHandle TimerService::start_after(detail::NewTimer& timer, std::int64_t delay,
-                                      std::chrono::nanoseconds slack) {
+                                      Nanoseconds slack) {
   set_up(timer.block(), TimerKind::kSteady, detail::add_ns(core_->steady_now(), delay), slack);
   return core_->submit(timer);
 }
 
 TimerHandle TimerService::start_at(detail::NewTimer& timer, TimerKind kind, std::int64_t time,
-                                   std::chrono::nanoseconds slack) {
+                                   Nanoseconds slack) {
   set_up(timer.block(), kind, time, slack);
   return core_->submit(timer);
 }
 
 TimerHandle TimerService::start_periodic(detail::NewTimer& timer, std::int64_t first,
-                                         std::int64_t period, Repeat repeat,
-                                         std::chrono::nanoseconds slack) {
+                                         std::int64_t period, Repeat repeat, Nanoseconds slack) {
   if (period <= 0) {
     throw std::invalid_argument("carillon: the period of a timer is " + std::to_string(period) +
                                 " ns; it must be positive");
@@ -59,11 +57,12 @@ TimerHandle TimerService::start_periodic(detail::NewTimer& timer, std::int64_t f
   return core_->submit(timer);
 }
 
-TimerHandle TimerService::start_by_calendar(detail::NewTimer& timer, MissedRuns missed) {
+TimerHandle TimerService::start_by_calendar(detail::NewTimer& timer, MissedRuns missed,
+                                            Nanoseconds slack) {
   TimerBlock& block = timer.block();
   const std::int64_t first = block.ops->next_time(block.task, core_->wall_now());
   if (first == detail::kForever) return TimerHandle();
-  set_up(block, TimerKind::kWall, first, {});
+  set_up(block, TimerKind::kWall, first, slack);
   block.repeat = missed == MissedRuns::kBurst ? Repeat::kCalendarBurst : Repeat::kCalendarSkip;
   return core_->submit(timer);
 }
@@ -76,7 +75,7 @@ std::vector<Unprocessed> TimerService::drain() {
   return core_->drain(detail::kForever);
 }
 
-std::vector<Unprocessed> TimerService::drain_for(std::chrono::nanoseconds at_most) {
+std::vector<Unprocessed> TimerService::drain_for(Nanoseconds at_most) {
   return core_->drain(std::max<std::int64_t>(at_most.count(), 0));
 }
 

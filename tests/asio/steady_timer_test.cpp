@@ -70,6 +70,37 @@ TYPED_TEST(SteadyTimer, HasEveryConstructorOfAsiosTimer) {
   EXPECT_EQ(this->log_, Log(6, "wait done")) << "an expiry that was never set is in the past";
 }
 
+// Bug: the time in nanoseconds wrapped, as in Asio's own timer, and the wait completed at once.
+TEST(AWheelTimer, ADurationOrTimeBeyondTheClocksRangeIsTheEndOfTime) {
+  using std::chrono::hours;
+  using Hours = std::chrono::time_point<Clock, hours>;
+  net::io_context io;
+  wheel_timer timer(io, hours::max());
+  EXPECT_EQ(timer.expiry(), Clock::time_point::max());
+  wheel_timer at(io, Hours::max());
+  EXPECT_EQ(at.expiry(), Clock::time_point::max());
+  timer.expires_after(hours::max());
+  EXPECT_EQ(timer.expiry(), Clock::time_point::max());
+  timer.expires_after(std::chrono::duration<double>(1e300));
+  EXPECT_EQ(timer.expiry(), Clock::time_point::max());
+  timer.expires_at(Hours::max());
+  EXPECT_EQ(timer.expiry(), Clock::time_point::max());
+  bool completed = false;
+  timer.async_wait([&](error_code) { completed = true; });
+  io.poll();
+  EXPECT_FALSE(completed);
+  wall_wheel_timer wall(io, hours::max());
+  wall.async_wait([&](error_code) { completed = true; });
+  io.poll();
+  EXPECT_FALSE(completed);
+  timer.expires_after(hours::min());
+  timer.async_wait([&](error_code error) { completed = !error; });
+  io.run_one_for(10s);
+  while (!completed && io.run_one_for(10s) > 0) {
+  }
+  EXPECT_TRUE(completed) << "long ago";
+}
+
 TYPED_TEST(SteadyTimer, TheHandlerIsNeverCalledWithinTheCallThatStartsOrCancelsTheWait) {
   TypeParam timer(this->io_);
   timer.expires_after(-1h);

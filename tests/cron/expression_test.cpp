@@ -38,6 +38,18 @@ TEST(CronExpression, NextIsLaterThanTheTimeGiven) {
   EXPECT_EQ(schedule.next(utc("2024-01-01 09:00:00") + 1ns), utc("2024-01-02 09:00:00"));
 }
 
+// Bug: the seconds wrapped for a time beyond their range.
+TEST(CronExpression, NextOfATimeBeyondTheYear9999IsNothing) {
+  const CronSchedule schedule("0 9 * * *", "UTC");
+  EXPECT_EQ(schedule.next(std::chrono::sys_time<std::chrono::years>::max()), std::nullopt);
+  EXPECT_EQ(schedule.next(std::chrono::sys_seconds::max()), std::nullopt);
+  using Seconds = std::chrono::sys_time<std::chrono::duration<double>>;
+  EXPECT_EQ(schedule.next(Seconds(std::chrono::duration<double>(1e300))), std::nullopt);
+  EXPECT_EQ(schedule.next(Seconds(std::chrono::duration<double>(32'399.5))),
+            utc("1970-01-01 09:00:00"));
+  EXPECT_TRUE(schedule.next(std::chrono::sys_time<std::chrono::days>::min()).has_value());
+}
+
 TEST(CronExpression, ListsRangesAndSteps) {
   EXPECT_EQ(in_2024("0 8,12,20 * * *", 4), (Times{"2024-01-01 08:00:00", "2024-01-01 12:00:00",
                                                   "2024-01-01 20:00:00", "2024-01-02 08:00:00"}));

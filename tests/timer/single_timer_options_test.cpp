@@ -146,6 +146,45 @@ TEST_F(SingleTimers, AnEveryMayHaveAFirstDelay) {
   EXPECT_THROW(timers.schedule_every({.period = 0ms, .first = 1ms}, [] {}), std::invalid_argument);
 }
 
+// Bug: the nanoseconds wrapped, and the task ran at once, or the period was refused as negative.
+TEST_F(SingleTimers, ADurationBeyondTheRangeIsTheEndOfTime) {
+  using std::chrono::hours;
+  using WallHours = std::chrono::sys_time<hours>;
+  using SteadyHours = std::chrono::time_point<std::chrono::steady_clock, hours>;
+  TimerService timers({.clock = clock_, .slow_task = hours::max()});
+  const auto run = [&] { ran_.push_back(now_ms()); };
+  timers.schedule_after(hours::max(), run);
+  timers.schedule_after(1h, run, hours::max());
+  timers.schedule_at(WallHours::max(), run);
+  timers.schedule_at(SteadyHours::max(), run, hours::max());
+  timers.schedule_every(hours::max(), run);
+  timers.schedule_every({.period = hours::max()}, run);
+  timers.schedule_every({.period = hours::max(), .first = hours::max()}, run);
+  timers.schedule_every({.period = 1ms, .first = hours::max(), .slack = hours::max()}, run);
+  timers.schedule_with_fixed_delay(hours::max(), run);
+  TimerHandle moved = timers.schedule_after(1h, run);
+  EXPECT_TRUE(moved.reschedule_after(hours::max()));
+  EXPECT_TRUE(moved.reschedule_at(SteadyHours::max()));
+  clock_->advance(1000h);
+  EXPECT_EQ(ran_, std::vector<std::int64_t>{});
+  timers.schedule_every({.period = hours::max(), .first = 0s}, run);
+  clock_->advance(1000h);
+  EXPECT_EQ(ran_.size(), 1U) << "at once, and not again";
+  EXPECT_EQ(timers.drain_for(hours::min()).size(), 11U);
+}
+
+TEST_F(SingleTimers, AManualClockStopsAtTheEndOfTime) {
+  TimerService timers({.clock = clock_});
+  timers.schedule_after(1h, [&] { ran_.push_back(now_ms()); });
+  clock_->set_wall(std::chrono::sys_time<std::chrono::hours>::max());
+  EXPECT_EQ(clock_->wall_now(), WallTime::max());
+  clock_->advance(2h);
+  EXPECT_EQ(ran_.size(), 1U);
+  clock_->pass(std::chrono::hours::max());
+  EXPECT_EQ(clock_->now(), SteadyTime::max());
+  EXPECT_EQ(clock_->wall_now(), WallTime::max());
+}
+
 TEST_F(SingleTimers, AnEveryWithSlackSharesWakeUpsAndDoesNotDrift) {
   TimerService timers({.clock = clock_});
   for (int i = 0; i < 10; ++i) {
@@ -180,6 +219,16 @@ TEST_F(SingleTimers, ARunMayChangeItsOwnNextTime) {
   clock_->advance(75ms);
   EXPECT_EQ(ran_, (std::vector<std::int64_t>{10, 20, 23, 53, 63, 73}));
   EXPECT_EQ(this_timer(), TimerHandle()) << "outside of a run";
+}
+
+TEST_F(SingleTimers, ADelayAfterTheRunAndACalendarMayHaveSlack) {
+  TimerService timers({.clock = clock_});
+  timers.schedule_with_fixed_delay(
+      100ms, [&] { ran_.push_back(now_ms()); }, 50ms);
+  timers.schedule_by([](WallTime after) { return std::optional(after + 110ms); },
+                     [&] { ran_.push_back(now_ms()); }, MissedRuns::kSkip, 40ms);
+  clock_->advance(150ms);
+  EXPECT_EQ(ran_, (std::vector<std::int64_t>{128, 128})) << "the roundest tick of both";
 }
 
 TEST_F(SingleTimers, ARunOfACalendarMayChangeItsNextTimeToo) {

@@ -65,6 +65,36 @@ class WheelDescriptors : public ::testing::Test {
   Log log_;
 };
 
+// Bug: the time in nanoseconds wrapped, and the timer was due at once.
+TEST(AWheelDescriptor, ADurationOrTimeBeyondTheRangeIsTheEndOfTime) {
+  using std::chrono::hours;
+  using Hours = std::chrono::time_point<steady_clock, hours>;
+  WheelDescriptor<> timers(1ms, at(0s));
+  Timer timer;
+  const auto ignore = [](TimerNode&) {};
+  timers.schedule_after(timer, hours::max());
+  EXPECT_EQ(timers.dispatch_at(at(1000h), ignore), 0U);
+  timers.reschedule_at(timer, Hours::max());
+  EXPECT_EQ(timers.dispatch_at(at(2000h), ignore), 0U);
+  timers.schedule_at(timer, at(2001h), hours::max());
+  EXPECT_EQ(timers.dispatch_at(at(3000h), ignore), 0U) << "any time from then on";
+  EXPECT_EQ(timers.dispatch_at(Hours::max(), ignore), 1U);
+  EXPECT_EQ(WheelDescriptor<>(hours::max()).size(), 0U);
+}
+
+// Bug: a nested dispatch(), which throws, made later calls tell the kernel of each timer.
+TEST(AWheelDescriptor, ANestedDispatchIsRefusedAndChangesNothing) {
+  WheelDescriptor<> timers(1ms, at(0s));
+  Timer first, second;
+  timers.schedule_at(first, at(10ms));
+  timers.dispatch_at(at(10ms), [&](TimerNode&) {
+    EXPECT_THROW(timers.dispatch_at(at(1h), [](TimerNode&) {}), std::logic_error);
+    timers.schedule_at(second, at(5ms));
+    EXPECT_EQ(timers.readable_at(), at(10ms)) << "the kernel is told at the end";
+  });
+  EXPECT_EQ(timers.readable_at(), at(10ms));
+}
+
 struct Named {
   template <class T>
   static std::string GetName(int) {

@@ -77,6 +77,10 @@ TEST(AChronoWheel, SlackIsWholeTicks) {
   wheel.schedule_at(exact, at(1001ms), 999us);
   EXPECT_EQ(relaxed.expiry(), 1024U);
   EXPECT_EQ(exact.expiry(), 1001U);
+  wheel.reschedule_at(relaxed, at(1001ms), 999us);
+  wheel.reschedule_after(exact, 1000ms, 50ms);
+  EXPECT_EQ(relaxed.expiry(), 1001U);
+  EXPECT_EQ(exact.expiry(), 1024U);
 }
 
 TEST(AChronoWheel, RefusesToGoBack) {
@@ -96,6 +100,31 @@ TEST(AChronoWheel, TheEndOfTimeDoesNotWrap) {
   EXPECT_EQ(wheel.next_wakeup(), Time::max());
   EXPECT_EQ(wheel.size(), 2U);
   wheel.clear(ignore);
+}
+
+// Bug: the time in nanoseconds wrapped, and the timer fired at once.
+TEST(AChronoWheel, ADurationOrTimeBeyondTheClocksRangeIsTheEndOfTime) {
+  using std::chrono::hours;
+  using Hours = std::chrono::time_point<std::chrono::steady_clock, hours>;
+  ChronoWheel<milliseconds> wheel(at(1h));
+  TimerNode timer;
+  wheel.schedule_after(timer, milliseconds::max());
+  EXPECT_EQ(wheel.advance(at(1000h), ignore), 0U);
+  wheel.reschedule_after(timer, hours::max());
+  EXPECT_EQ(wheel.advance(at(2000h), ignore), 0U);
+  wheel.schedule_at(timer, Hours::max());
+  EXPECT_EQ(wheel.advance(at(3000h), ignore), 0U);
+  wheel.reschedule_at(timer, Hours::max());
+  EXPECT_EQ(wheel.advance(at(4000h), ignore), 0U);
+  wheel.schedule_after(timer, 1h, hours::max());
+  EXPECT_EQ(wheel.advance(at(5000h), ignore), 0U) << "any time from an hour on";
+  wheel.reschedule_after(timer, hours::min());
+  EXPECT_EQ(wheel.advance(at(5001h), ignore), 1U) << "long ago";
+  wheel.schedule_after(timer, std::chrono::duration<double>(1e300));
+  EXPECT_EQ(wheel.advance(at(6000h), ignore), 0U);
+  wheel.clear(ignore);
+  EXPECT_EQ(wheel.advance(Hours::max(), ignore), 0U);
+  EXPECT_EQ(wheel.now(), Time::max());
 }
 
 // Bug: now() had moved by the time the model refused.

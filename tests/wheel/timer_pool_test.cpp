@@ -77,6 +77,21 @@ MODEL_TEST(Pool, RescheduleMovesTheExpiry) {
   EXPECT_EQ(pool.advance(5001, [](TimerId, int&&) {}), 1U);
 }
 
+MODEL_TEST(Pool, ATimerWithSlackFiresAtTheRoundestTickOfItsRange) {
+  TimerPool<int, ModelUnderTest> pool;
+  const TimerId first = pool.schedule(1000, 1, 50);
+  const TimerId second = pool.schedule_after(1000, 2, 23);
+  EXPECT_EQ(pool.expiry(first), 1024U);
+  EXPECT_EQ(pool.expiry(second), 1008U);
+  EXPECT_TRUE(pool.reschedule(first, 1000, 23));
+  EXPECT_TRUE(pool.reschedule_after(second, 1000, 50));
+  EXPECT_EQ(pool.expiry(first), 1008U);
+  EXPECT_EQ(pool.expiry(second), 1024U);
+  EXPECT_TRUE(pool.reschedule(first, 1001));
+  EXPECT_EQ(pool.expiry(first), 1001U);
+  EXPECT_EQ(pool.advance(1024, [](TimerId, int&&) {}), 2U);
+}
+
 MODEL_TEST(Pool, ADelayCountsFromNow) {
   TimerPool<int, ModelUnderTest> pool(1000);
   const TimerId id = pool.schedule_after(5, 1);

@@ -49,6 +49,7 @@
 #include "carillon/asio/detail/wheel_service.h"
 #include "carillon/asio/net.h"
 #include "carillon/wheel/hierarchical_wheel.h"
+#include "carillon/wheel/saturated.h"
 #include "carillon/wheel/timer_set.h"
 
 // Names are written as asio writes its own.
@@ -86,20 +87,20 @@ class basic_wheel_timer {
   // As steady_timer's constructors. A timer without an expiry has expired.
   explicit basic_wheel_timer(const Executor& executor)
       : executor_(executor), service_(&service_of(executor)) {}
-  basic_wheel_timer(const Executor& executor, const time_point& expiry)
+  basic_wheel_timer(const Executor& executor, Saturating<time_point> expiry)
       : basic_wheel_timer(executor) {
     expiry_ = expiry;
   }
-  basic_wheel_timer(const Executor& executor, const duration& delay)
+  basic_wheel_timer(const Executor& executor, Saturating<duration> delay)
       : basic_wheel_timer(executor, after(delay)) {}
   template <std::derived_from<Context> ExecutionContext>
   explicit basic_wheel_timer(ExecutionContext& context)
       : basic_wheel_timer(Executor(context.get_executor())) {}
   template <std::derived_from<Context> ExecutionContext>
-  basic_wheel_timer(ExecutionContext& context, const time_point& expiry)
+  basic_wheel_timer(ExecutionContext& context, Saturating<time_point> expiry)
       : basic_wheel_timer(Executor(context.get_executor()), expiry) {}
   template <std::derived_from<Context> ExecutionContext>
-  basic_wheel_timer(ExecutionContext& context, const duration& delay)
+  basic_wheel_timer(ExecutionContext& context, Saturating<duration> delay)
       : basic_wheel_timer(Executor(context.get_executor()), delay) {}
 
   // A timer takes its waits with it. The one that it was moved from is as newly constructed.
@@ -135,20 +136,21 @@ class basic_wheel_timer {
   time_point expiry() const noexcept { return expiry_; }
 
   // Each cancels all waits, and returns how many these are.
-  std::size_t expires_at(const time_point& expiry) {
+  std::size_t expires_at(Saturating<time_point> expiry) {
     const std::size_t cancelled = cancel();
     expiry_ = expiry;
     return cancelled;
   }
-  std::size_t expires_after(const duration& delay) { return expires_at(after(delay)); }
+  std::size_t expires_after(Saturating<duration> delay) { return expires_at(after(delay)); }
 
   // Blocks the thread until the expiry.
   void wait() {
     using namespace std::chrono_literals;
+    using Seconds = std::chrono::duration<double>;
     for (auto now = Clock::now(); now < expiry_; now = Clock::now()) {
       // Not for long: the clock may be set.
-      const auto left = std::chrono::duration<double>(expiry_ - now);
-      std::this_thread::sleep_for(std::min<std::chrono::duration<double>>(left, 1s));
+      const auto left = Seconds(expiry_.time_since_epoch()) - Seconds(now.time_since_epoch());
+      std::this_thread::sleep_for(std::min<Seconds>(left, 1s));
     }
   }
   void wait(Error& error) {
@@ -198,16 +200,7 @@ class basic_wheel_timer {
   }
 
   // Returns the time after `delay`, at most the end of the clock's range.
-  static time_point after(const duration& delay) {
-    const time_point now = Clock::now();
-    if (delay > duration(0) && now.time_since_epoch() > duration(0) &&
-        delay > time_point::max() - now)
-      return time_point::max();
-    if (delay < duration(0) && now.time_since_epoch() < duration(0) &&
-        delay < time_point::min() - now)
-      return time_point::min();
-    return now + delay;
-  }
+  static time_point after(duration delay) { return saturated_sum(Clock::now(), delay); }
 
   template <class Handler>
   void start(Handler handler) {

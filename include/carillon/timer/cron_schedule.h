@@ -49,12 +49,16 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+
+#include "carillon/wheel/saturated.h"
 
 namespace carillon {
 namespace detail {
@@ -96,7 +100,17 @@ class CronSchedule {
   // about 0.2 us; 10 us for a time that is decades away.
   template <class Duration>
   std::optional<std::chrono::sys_seconds> next(std::chrono::sys_time<Duration> after) const {
-    return next_after(std::chrono::floor<std::chrono::seconds>(after));
+    using std::chrono::seconds;
+    const Duration since = after.time_since_epoch();
+    if constexpr (std::is_floating_point_v<typename Duration::rep>) {
+      using Seconds = std::chrono::duration<long double>;
+      return next_after(std::chrono::sys_seconds(
+          saturated<seconds>(Seconds(std::floor(Seconds(since).count())))));
+    } else if constexpr (std::is_convertible_v<Duration, seconds>) {
+      return next_after(std::chrono::sys_seconds(saturated<seconds>(since)));
+    } else {
+      return next_after(std::chrono::floor<seconds>(after));
+    }
   }
 
   // What the zone's clocks do at a time that next() has returned.

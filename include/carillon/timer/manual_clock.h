@@ -23,23 +23,24 @@ namespace carillon {
 // call them: they throw std::logic_error there. A task that blocks its timer thread blocks them.
 class ManualClock final : public TimerClock {
  public:
-  explicit ManualClock(SteadyTime steady = SteadyTime{}, WallTime wall = WallTime{});
+  explicit ManualClock(Saturating<SteadyTime> steady = {}, Saturating<WallTime> wall = {});
   ~ManualClock() override;
 
   SteadyTime now() noexcept override;
   WallTime wall_now() noexcept override;
   std::unique_ptr<TimerAlarm> make_alarm() override;
 
-  // Moves both clocks on. Throws std::invalid_argument if `step` is negative.
-  void advance(std::chrono::nanoseconds step);
+  // Moves both clocks on, at most to the end of their ranges. Throws std::invalid_argument if
+  // `step` is negative.
+  void advance(Nanoseconds step);
 
   // Moves both clocks on in one step and returns at once, without waiting for timer threads. A task
   // that calls it has taken that long. Throws as advance() does.
-  void pass(std::chrono::nanoseconds step);
+  void pass(Nanoseconds step);
 
   // Sets the wall clock, forward or back; the steady clock does not change. Returns when all timer
   // threads sleep again.
-  void set_wall(WallTime wall);
+  void set_wall(Saturating<WallTime> wall);
 
   // Returns when all timer threads sleep, and so have handed over everything that is due.
   void settle();

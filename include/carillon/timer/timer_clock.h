@@ -5,9 +5,13 @@
 #include <chrono>
 #include <memory>
 
+#include "carillon/wheel/saturated.h"
+
 namespace carillon {
 
 using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
+// Takes durations of any unit; one beyond 292 years counts as 292 years.
+using Nanoseconds = Saturating<std::chrono::nanoseconds>;
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 
 // The sleep of one timer thread.

@@ -19,7 +19,7 @@ struct TimerOptions {
 
   // Timers that are due within the same tick fire together, at its end. A longer tick means fewer
   // wake-ups and more lateness. At least 1 ns.
-  std::chrono::nanoseconds tick = std::chrono::milliseconds(1);
+  Nanoseconds tick = std::chrono::milliseconds(1);
 
   TimerExecutor executor = TimerExecutor::timer_thread();
 
@@ -47,7 +47,7 @@ struct TimerOptions {
 
   // A run that takes longer is counted, and reported to on_slow_task when it ends, on the thread
   // that ran it. 0 turns this off.
-  std::chrono::nanoseconds slow_task{0};
+  Nanoseconds slow_task = {};
   std::function<void(std::chrono::nanoseconds took)> on_slow_task = nullptr;
 };
 

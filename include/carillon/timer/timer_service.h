@@ -68,6 +68,7 @@
 #include "carillon/timer/sleep.h"
 #include "carillon/timer/timer_errors.h"
 #include "carillon/timer/timer_handle.h"
+#include "carillon/timer/timer_clock.h"
 #include "carillon/timer/timer_options.h"
 #include "carillon/timer/timer_stats.h"
 #include "carillon/timer/timer_task.h"
@@ -86,9 +87,9 @@ struct Unprocessed {
 
 // A timer at a fixed rate.
 struct Every {
-  std::chrono::nanoseconds period;
-  std::optional<std::chrono::nanoseconds> first = std::nullopt;  // from now; empty: one period
-  std::chrono::nanoseconds slack{0};  // each run may start that much later
+  Nanoseconds period;
+  std::optional<Nanoseconds> first = std::nullopt;  // from now; empty: one period
+  Nanoseconds slack = {};                           // each run may start that much later
   MissedRuns missed = MissedRuns::kSkip;
 };
 
@@ -116,20 +117,20 @@ class TimerService {
   // counts as 0.
   template <class Rep, class Period, class F>
   TimerHandle schedule_after(std::chrono::duration<Rep, Period> delay, F&& task,
-                             std::chrono::nanoseconds slack = {}) {
+                             Nanoseconds slack = {}) {
     detail::NewTimer timer(std::in_place, std::forward<F>(task));
     return start_after(timer, detail::to_ns(delay), slack);
   }
   template <class Duration, class F>
   TimerHandle schedule_at(std::chrono::time_point<std::chrono::steady_clock, Duration> time,
-                          F&& task, std::chrono::nanoseconds slack = {}) {
+                          F&& task, Nanoseconds slack = {}) {
     detail::NewTimer timer(std::in_place, std::forward<F>(task));
     return start_at(timer, detail::TimerKind::kSteady, detail::to_ns(time.time_since_epoch()),
                     slack);
   }
   template <class Duration, class F>
   TimerHandle schedule_at(std::chrono::time_point<std::chrono::system_clock, Duration> time,
-                          F&& task, std::chrono::nanoseconds slack = {}) {
+                          F&& task, Nanoseconds slack = {}) {
     detail::NewTimer timer(std::in_place, std::forward<F>(task));
     return start_at(timer, detail::TimerKind::kWall, detail::to_ns(time.time_since_epoch()), slack);
   }
@@ -157,16 +158,17 @@ class TimerService {
   // With a fixed delay before the first run, and between the end of each run and the start of the
   // next.
   template <class Rep, class Period, class F>
-  TimerHandle schedule_with_fixed_delay(std::chrono::duration<Rep, Period> delay, F&& task) {
+  TimerHandle schedule_with_fixed_delay(std::chrono::duration<Rep, Period> delay, F&& task,
+                                        Nanoseconds slack = {}) {
     detail::NewTimer timer(std::in_place, std::forward<F>(task));
     return start_periodic(timer, detail::to_ns(delay), detail::to_ns(delay),
-                          detail::Repeat::kAfterRun);
+                          detail::Repeat::kAfterRun, slack);
   }
 
   // --- by a calendar, on the wall clock
   //
   // These are periodic timers: never two runs at the same time; cancelled, moved and returned like
-  // the others.
+  // the others. A run with slack may start that much after its time.
   //  - If the machine was suspended, or the wall clock set forward, beyond the next time, the task
   //    runs at once. Times that have passed by the end of a run are skipped, or, with
   //    MissedRuns::kBurst, have one run each. (kDelay is the same as kSkip here.)
@@ -180,16 +182,16 @@ class TimerService {
   // std::invalid_argument for an unknown zone.
   template <class F>
   TimerHandle schedule_cron(std::string_view expression, std::string_view zone, F&& task,
-                            MissedRuns missed = MissedRuns::kSkip) {
-    return schedule_cron(CronSchedule(expression, zone), std::forward<F>(task), missed);
+                            MissedRuns missed = MissedRuns::kSkip, Nanoseconds slack = {}) {
+    return schedule_cron(CronSchedule(expression, zone), std::forward<F>(task), missed, slack);
   }
   // By a schedule that exists already: O(1), and many timers can share it.
   template <class F>
-  TimerHandle schedule_cron(CronSchedule schedule, F&& task,
-                            MissedRuns missed = MissedRuns::kSkip) {
+  TimerHandle schedule_cron(CronSchedule schedule, F&& task, MissedRuns missed = MissedRuns::kSkip,
+                            Nanoseconds slack = {}) {
     return schedule_by(
         [schedule = std::move(schedule)](WallTime after) { return schedule.next(after); },
-        std::forward<F>(task), missed);
+        std::forward<F>(task), missed, slack);
   }
 
   // By a calendar of your own: `next_time(WallTime after)` returns the first system_clock time
@@ -200,19 +202,20 @@ class TimerService {
   // that is not after `after` is such an exception, std::logic_error.
   template <class NextTime, class F>
   requires(detail::Calendar<std::decay_t<NextTime>>) TimerHandle
-      schedule_by(NextTime&& next_time, F&& task, MissedRuns missed = MissedRuns::kSkip) {
+      schedule_by(NextTime&& next_time, F&& task, MissedRuns missed = MissedRuns::kSkip,
+                  Nanoseconds slack = {}) {
     if constexpr (detail::kHasExecutor<std::decay_t<F>>) {
       using CalendarTask = detail::CalendarTask<std::decay_t<NextTime>, decltype(task.task)>;
       const ExecutorId executor = task.executor;
       detail::NewTimer timer(std::in_place,
                              on_executor(executor, CalendarTask(std::forward<NextTime>(next_time),
                                                                 std::forward<F>(task).task)));
-      return start_by_calendar(timer, missed);
+      return start_by_calendar(timer, missed, slack);
     } else {
       using CalendarTask = detail::CalendarTask<std::decay_t<NextTime>, std::decay_t<F>>;
       detail::NewTimer timer(
           std::in_place, CalendarTask(std::forward<NextTime>(next_time), std::forward<F>(task)));
-      return start_by_calendar(timer, missed);
+      return start_by_calendar(timer, missed, slack);
     }
   }
 
@@ -261,7 +264,7 @@ class TimerService {
 
   // As drain(), but waits no longer than `at_most`, in real time; returns one-shot timers, too,
   // that have not run by then.
-  std::vector<Unprocessed> drain_for(std::chrono::nanoseconds at_most);
+  [[nodiscard]] std::vector<Unprocessed> drain_for(Nanoseconds at_most);
 
   TimerStats stats() const;
 
@@ -290,13 +293,12 @@ class TimerService {
                                           : detail::Repeat::kDelay;
   }
 
-  TimerHandle start_after(detail::NewTimer& timer, std::int64_t delay,
-                          std::chrono::nanoseconds slack);
+  TimerHandle start_after(detail::NewTimer& timer, std::int64_t delay, Nanoseconds slack);
   TimerHandle start_at(detail::NewTimer& timer, detail::TimerKind kind, std::int64_t time,
-                       std::chrono::nanoseconds slack);
+                       Nanoseconds slack);
   TimerHandle start_periodic(detail::NewTimer& timer, std::int64_t first, std::int64_t period,
-                             detail::Repeat repeat, std::chrono::nanoseconds slack = {});
-  TimerHandle start_by_calendar(detail::NewTimer& timer, MissedRuns missed);
+                             detail::Repeat repeat, Nanoseconds slack = {});
+  TimerHandle start_by_calendar(detail::NewTimer& timer, MissedRuns missed, Nanoseconds slack);
 
   std::shared_ptr<detail::TimerCore> core_;
 };

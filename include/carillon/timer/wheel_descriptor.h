@@ -42,6 +42,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -55,6 +56,7 @@
 #include "carillon/timer/detail/tick_scale.h"
 #include "carillon/timer/timer_clock.h"
 #include "carillon/wheel/hierarchical_wheel.h"
+#include "carillon/wheel/saturated.h"
 #include "carillon/wheel/slack.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
@@ -69,10 +71,11 @@ class WheelDescriptor {
   // Timers that are due within the same tick fire together, at its end. Throws
   // std::invalid_argument if the tick is less than 1 ns, and std::system_error if there is no
   // descriptor left.
-  explicit WheelDescriptor(std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
+  explicit WheelDescriptor(Nanoseconds tick = std::chrono::milliseconds(1))
       : WheelDescriptor(tick, std::chrono::steady_clock::now()) {}
   // For a loop that has a time of its own, and for tests: time begins at `start`.
-  WheelDescriptor(std::chrono::nanoseconds tick, TimePoint start)
+  template <std::convertible_to<TimePoint> Time>
+  WheelDescriptor(Nanoseconds tick, Time start)
       : scale_(checked(tick)), model_(scale_.at(detail::to_ns(start.time_since_epoch()))) {}
   WheelDescriptor(const WheelDescriptor&) = delete;
   WheelDescriptor& operator=(const WheelDescriptor&) = delete;
@@ -87,26 +90,26 @@ class WheelDescriptor {
 
   // It may fire anywhere in [time, time + slack]. A node that is armed is moved, as by
   // reschedule_at().
-  void schedule_at(TimerNode& node, TimePoint time, std::chrono::nanoseconds slack = {}) {
+  void schedule_at(TimerNode& node, Saturating<TimePoint> time, Nanoseconds slack = {}) {
     const Tick tick = tick_for(time, slack);
     model_.schedule(node, tick);
     call_for(tick);
   }
   template <class Rep, class Period>
   void schedule_after(TimerNode& node, std::chrono::duration<Rep, Period> delay,
-                      std::chrono::nanoseconds slack = {}) {
+                      Nanoseconds slack = {}) {
     schedule_at(node, from_now(detail::to_ns(delay)), slack);
   }
 
   // `node` may be armed or not.
-  void reschedule_at(TimerNode& node, TimePoint time, std::chrono::nanoseconds slack = {}) {
+  void reschedule_at(TimerNode& node, Saturating<TimePoint> time, Nanoseconds slack = {}) {
     const Tick tick = tick_for(time, slack);
     model_.reschedule(node, tick);
     call_for(tick);
   }
   template <class Rep, class Period>
   void reschedule_after(TimerNode& node, std::chrono::duration<Rep, Period> delay,
-                        std::chrono::nanoseconds slack = {}) {
+                        Nanoseconds slack = {}) {
     reschedule_at(node, from_now(detail::to_ns(delay)), slack);
   }
 
@@ -124,8 +127,8 @@ class WheelDescriptor {
   }
   // The same for a loop that has read the clock already. A `now` before that of the last call
   // counts as the latter.
-  template <class OnExpire>
-  std::size_t dispatch_at(TimePoint now, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
+  template <std::convertible_to<TimePoint> Time, class OnExpire>
+  std::size_t dispatch_at(Time now, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
     const Tick to = std::max(scale_.at(detail::to_ns(now.time_since_epoch())), model_.now());
     const Settle settle{*this, to};
     return model_.advance(to, std::forward<OnExpire>(on_expire), limit);
@@ -158,19 +161,20 @@ class WheelDescriptor {
   struct Settle {
     WheelDescriptor& timers;
     Tick now;
-    explicit Settle(WheelDescriptor& all, Tick to) noexcept : timers(all), now(to) {
-      timers.dispatching_ = true;
-    }
+    bool nested;  // the model refuses it
+    explicit Settle(WheelDescriptor& all, Tick to) noexcept
+        : timers(all), now(to), nested(std::exchange(all.dispatching_, true)) {}
     Settle(const Settle&) = delete;
     Settle& operator=(const Settle&) = delete;
     ~Settle() {
+      if (nested) return;
       timers.dispatching_ = false;
       const Tick next = timers.model_.next_wakeup().value_or(kNever);
       if (next < timers.told_ || timers.told_ <= now) timers.tell(next);
     }
   };
 
-  static std::int64_t checked(std::chrono::nanoseconds tick) {
+  static std::int64_t checked(Nanoseconds tick) {
     if (tick.count() >= 1) return tick.count();
     throw std::invalid_argument("carillon: the tick of a WheelDescriptor is " +
                                 std::to_string(tick.count()) + " ns; it must be at least 1 ns");
@@ -183,7 +187,7 @@ class WheelDescriptor {
 
   // The first tick that does not begin before `time`; with slack, the cheapest of the ticks from
   // there on (slack.h).
-  Tick tick_for(TimePoint time, std::chrono::nanoseconds slack) const noexcept {
+  Tick tick_for(TimePoint time, Nanoseconds slack) const noexcept {
     const Tick tick = scale_.not_before(detail::to_ns(time.time_since_epoch()));
     return slack.count() < scale_.tick()
                ? tick

@@ -19,7 +19,8 @@
 //    Resolution, its slack, and what the owner waits.
 //  - Delays count from now(), which is the time that the last advance() was told; inside on_expire,
 //    that the running one was told. An owner who has been busy since then passes a time.
-//  - Times before the clock's epoch count as the epoch.
+//  - Times before the clock's epoch count as the epoch. Durations and times of any unit are taken;
+//    one beyond the range of the clock becomes the end of the range (saturated.h).
 //  - A nested advance() or clear() throws std::logic_error and changes nothing.
 //
 // Not thread-safe. Each call costs what it costs the model, and a division.
@@ -27,6 +28,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <stdexcept>
@@ -35,6 +37,7 @@
 
 #include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/hierarchical_wheel.h"
+#include "carillon/wheel/saturated.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -49,33 +52,44 @@ class ChronoWheel {
 
   static constexpr Duration kTick = Resolution(1);
   static_assert(kTick > Duration::zero(), "the clock is too coarse for this resolution");
+  static_assert(std::integral<typename Duration::rep>, "the clock counts in integers");
 
-  explicit ChronoWheel(TimePoint start) : model_(tick_before(start)), now_(start) {}
+  template <std::convertible_to<TimePoint> Time>
+  explicit ChronoWheel(Time start)
+      : model_(tick_before(saturated<TimePoint>(start))), now_(saturated<TimePoint>(start)) {}
 
   // They throw what the model throws. A timer with slack may fire anywhere in [time, time + slack].
-  void schedule_at(TimerNode& node, TimePoint time, Duration slack = {}) {
-    model_.schedule(node, tick_from(time), slack <= Duration::zero() ? 0 : ticks(slack));
+  void schedule_at(TimerNode& node, Saturating<TimePoint> time, Saturating<Duration> slack = {}) {
+    model_.schedule(node, tick_from(time), whole_ticks(slack));
   }
-  void schedule_after(TimerNode& node, Duration delay, Duration slack = {}) {
-    schedule_at(node, after(delay), slack);
+  void schedule_after(TimerNode& node, Saturating<Duration> delay,
+                      Saturating<Duration> slack = {}) {
+    schedule_at(node, saturated_sum(now_, delay.value()), slack);
   }
 
-  void reschedule_at(TimerNode& node, TimePoint time) { model_.reschedule(node, tick_from(time)); }
-  void reschedule_after(TimerNode& node, Duration delay) { reschedule_at(node, after(delay)); }
+  // `node` may be armed or not.
+  void reschedule_at(TimerNode& node, Saturating<TimePoint> time, Saturating<Duration> slack = {}) {
+    if (whole_ticks(slack) != 0) return schedule_at(node, time, slack);
+    model_.reschedule(node, tick_from(time));
+  }
+  void reschedule_after(TimerNode& node, Saturating<Duration> delay,
+                        Saturating<Duration> slack = {}) {
+    reschedule_at(node, saturated_sum(now_, delay.value()), slack);
+  }
 
   // Returns true if the timer was armed; it will not fire.
   bool cancel(TimerNode& node) noexcept { return model_.cancel(node); }
 
   // Calls on_expire(TimerNode&) for each timer due at or before `to`, at most `limit`. Returns how
   // many fired. Throws std::invalid_argument if `to` is before now(), and what on_expire throws.
-  template <class OnExpire>
-  std::size_t advance(TimePoint to, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
+  template <std::convertible_to<TimePoint> Time, class OnExpire>
+  std::size_t advance(Time time, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
     const Busy busy(*this, "advance");
-    if (to >= now_) {
-      now_ = to;
-      return model_.advance(tick_before(to), std::forward<OnExpire>(on_expire), limit);
-    }
-    CARILLON_THROW std::invalid_argument("carillon: advance() of a ChronoWheel would go back");
+    const auto to = saturated<TimePoint>(time);
+    if (to < now_)
+      CARILLON_THROW std::invalid_argument("carillon: advance() of a ChronoWheel would go back");
+    now_ = to;
+    return model_.advance(tick_before(to), std::forward<OnExpire>(on_expire), limit);
   }
 
   // A time before which no timer fires; none if no timer is pending.
@@ -132,9 +146,8 @@ class ChronoWheel {
     return ticks(since) + (since % kTick == Duration::zero() ? 0 : 1);
   }
 
-  // now() + delay, at most the end of time.
-  TimePoint after(Duration delay) const noexcept {
-    return delay > TimePoint::max() - std::max(now_, TimePoint()) ? TimePoint::max() : now_ + delay;
+  static constexpr Tick whole_ticks(Duration slack) noexcept {
+    return slack <= Duration::zero() ? 0 : ticks(slack);
   }
 
   Model model_;

@@ -77,12 +77,12 @@ class TimerPool {
     for (Cell* block : blocks_) std::destroy_n(block, kBlock);
   }
 
-  // Schedules a timer with that payload, and returns its id. For a timer with slack pass
-  // relaxed_expiry(expiry, slack) (slack.h). O(1), amortized over the blocks of cells that it
-  // allocates. Throws std::bad_alloc, std::length_error if there are 2^32 - 1 cells and none is
-  // free, what the move of a T throws, and what the model throws (std::out_of_range, if the expiry
-  // is beyond its range).
-  TimerId schedule(Tick expiry, T payload) {
+  // Schedules a timer with that payload, and returns its id. It may fire anywhere in
+  // [expiry, expiry + slack]. O(1), amortized over the blocks of cells that it allocates. Throws
+  // std::bad_alloc, std::length_error if there are 2^32 - 1 cells and none is free, what the move
+  // of a T throws, and what the model throws (std::out_of_range, if the expiry is beyond its
+  // range).
+  TimerId schedule(Tick expiry, T payload, Tick slack = 0) {
     Cell& cell = acquire();
     CARILLON_TRY {
       std::construct_at(&cell.payload, std::move(payload));
@@ -92,7 +92,7 @@ class TimerPool {
       CARILLON_RETHROW;
     }
     CARILLON_TRY {
-      model_.schedule(cell, expiry);
+      arm(cell, expiry, slack);
     }
     CARILLON_CATCH_ALL {
       std::destroy_at(&cell.payload);
@@ -103,9 +103,8 @@ class TimerPool {
   }
 
   // The same for now() + delay, or for the last tick if that is before.
-  TimerId schedule_after(Tick delay, T payload) {
-    const Tick last = std::numeric_limits<Tick>::max();
-    return schedule(now() + std::min(delay, last - now()), std::move(payload));
+  TimerId schedule_after(Tick delay, T payload, Tick slack = 0) {
+    return schedule(after(delay), std::move(payload), slack);
   }
 
   // Returns true if the timer was pending; it will not fire, and its payload is destroyed. Returns
@@ -118,13 +117,16 @@ class TimerPool {
     return true;
   }
 
-  // Returns true if the timer is pending; it fires at `expiry` instead. Returns false as cancel()
-  // does.
-  bool reschedule(TimerId id, Tick expiry) {
+  // Returns true if the timer is pending; it fires in [expiry, expiry + slack] instead. Returns
+  // false as cancel() does.
+  bool reschedule(TimerId id, Tick expiry, Tick slack = 0) {
     Cell* cell = find(id);
     if (cell == nullptr) return false;
-    model_.reschedule(*cell, expiry);
+    arm(*cell, expiry, slack);
     return true;
+  }
+  bool reschedule_after(TimerId id, Tick delay, Tick slack = 0) {
+    return reschedule(id, after(delay), slack);
   }
 
   // Returns true if the timer is pending.
@@ -195,6 +197,20 @@ class TimerPool {
       const Finish finish{*this, cell};
       callback(cell.id(), std::move(cell.payload));
     };
+  }
+
+  void arm(Cell& cell, Tick expiry, Tick slack) {
+    if (slack != 0) {
+      model_.schedule(cell, expiry, slack);
+    } else if (cell.armed()) {
+      model_.reschedule(cell, expiry);
+    } else {
+      model_.schedule(cell, expiry);
+    }
+  }
+
+  Tick after(Tick delay) const noexcept {
+    return now() + std::min(delay, std::numeric_limits<Tick>::max() - now());
   }
 
   Cell& at(std::size_t index) const noexcept { return blocks_[index / kBlock][index % kBlock]; }

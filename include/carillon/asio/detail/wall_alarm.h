@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "carillon/asio/net.h"
+#include "carillon/wheel/saturated.h"
 
 namespace carillon {
 inline namespace CARILLON_ASIO_NAMES {
@@ -30,8 +31,8 @@ class WallAlarm {
     descriptor_.cancel();
     using std::chrono::nanoseconds;
     // A time of 0 would switch the timer off.
-    const auto ns = std::max<std::int64_t>(
-        std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count(), 1);
+    const auto ns =
+        std::max<std::int64_t>(saturated<nanoseconds>(time.time_since_epoch()).count(), 1);
     itimerspec when{};
     when.it_value.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
     when.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
