@@ -7,6 +7,7 @@
 #   make simulate STEPS=10000000 SEED=7         # fewer steps, from another seed on
 #   make build PACKAGES=mine                    # neither check nor install packages
 #   make install PREFIX=/opt/carillon
+#   make install-library WITH="cron asio"        # the library, and no server
 #   make test-image ENGINE=podman               # the image, without Docker
 
 SHELL := bash
@@ -20,6 +21,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TESTS ?=
 ARGS ?=
+WITH ?=
 STEPS ?= 1000000000
 SEED ?= random
 FUZZ_SECONDS ?= 600
@@ -127,11 +129,15 @@ install: build ## install the command, the libraries, the headers and the CMake 
 	$(say) "installing into $(PREFIX)"
 	@cmake --install build --prefix '$(PREFIX)'
 
-install-library: ## install the wheels, the timer service and the idle tracker alone
-	$(packages) library
+# WITH="cron asio", or one of them: the parts that need more than threads. None needs the server.
+with = $(if $(filter $1,$(WITH)),ON,OFF)
+install-library: ## install the wheels, the timers, the idle tracker; WITH="cron asio": these, too
+	$(if $(filter-out cron asio,$(WITH)),$(error WITH=$(WITH): it may have cron and asio))
+	$(packages) library $(WITH)
 	$(say) "building the timer service, and neither the queue nor the server"
 	@mkdir -p build
-	@cmake --preset library $(quietly)
+	@cmake --preset library -DCARILLON_CRON=$(call with,cron) -DCARILLON_ASIO=$(call with,asio) \
+	  $(quietly)
 	@cmake --build build/library --parallel $(JOBS)
 	$(say) "installing into $(PREFIX)"
 	@cmake --install build/library --prefix '$(PREFIX)'
