@@ -28,7 +28,7 @@ void TimerDeadlines::start(OnDue on_due) {
 }
 
 void TimerDeadlines::stop() {
-  timers_.stop();
+  static_cast<void>(timers_.stop());
 }
 
 void TimerDeadlines::set(Call& call) {

@@ -123,7 +123,7 @@ void TimerCore::run(TimerBlock& block, RunStats& stats, std::int64_t& now) noexc
 
 void TimerCore::call(TimerBlock& block, RunStats& stats) noexcept {
   try {
-    block.ops->call(block.task);
+    block.ops->call(block.task, TimerHandle(block, block.word.generation()));
   } catch (...) {
     stats.add(stats.failed);
     report(std::current_exception());

@@ -20,7 +20,7 @@ bool TimerHandle::is_of_parent() const noexcept {
   return forks_ != detail::fork_count();
 }
 
-bool TimerHandle::cancel() noexcept {
+bool TimerHandle::cancel() const noexcept {
   if (block_ == nullptr) return false;
   // The thread that was moving the timer does not go on here.
   if (is_of_parent() && block_->word.phase(generation_) == Phase::kMoving) return false;
@@ -35,14 +35,14 @@ bool TimerHandle::cancel() noexcept {
   return true;
 }
 
-bool TimerHandle::cancel_and_wait() noexcept {
+bool TimerHandle::cancel_and_wait() const noexcept {
   const bool won = cancel();
   if (block_ != nullptr && !is_of_parent() && !detail::running_here(*block_))
     block_->word.wait_for_end_of_task(generation_);
   return won;
 }
 
-bool TimerHandle::move_by(std::int64_t delay) {
+bool TimerHandle::move_by(std::int64_t delay) const {
   if (block_ == nullptr || is_of_parent()) return false;
   switch (block_->word.begin_move(generation_)) {
     case TimerWord::Move::kLost:
@@ -72,7 +72,7 @@ bool TimerHandle::move_by(std::int64_t delay) {
   return move != TimerWord::Move::kLost;
 }
 
-bool TimerHandle::move_to(std::int64_t time, bool on_wall_clock) {
+bool TimerHandle::move_to(std::int64_t time, bool on_wall_clock) const {
   if (block_ == nullptr || is_of_parent()) return false;
   const TimerWord::Move move = block_->word.begin_move(
       generation_, on_wall_clock ? TimerWord::Clock::kWall : TimerWord::Clock::kSteady);
@@ -84,7 +84,7 @@ bool TimerHandle::move_to(std::int64_t time, bool on_wall_clock) {
   return true;
 }
 
-void TimerHandle::end_move(std::int64_t deadline) noexcept {
+void TimerHandle::end_move(std::int64_t deadline) const noexcept {
   const bool earlier = deadline < block_->deadline.load(std::memory_order_relaxed);
   block_->deadline.store(deadline, std::memory_order_release);
   detail::TimerShard& shard = *block_->shard;

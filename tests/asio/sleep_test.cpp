@@ -175,7 +175,7 @@ TEST_F(AsioSleep, OfTwoAwaitablesTheLoserReturnsItsTimer) {
 
 TEST_F(AsioSleep, AServiceThatStopsEndsItsSleeps) {
   timers_.sleep_for(1h)(net::bind_executor(io_, log()));
-  timers_.stop();
+  static_cast<void>(timers_.stop());
   timers_.sleep_for(1h)(net::bind_executor(io_, log()));
   io_.run();
   EXPECT_EQ(log_, (std::vector<std::string>{aborted(), aborted()}));
@@ -281,7 +281,7 @@ TEST_F(AsioSleep, WithTimeoutThrowsWhenTheServiceStopsAndWhenItIsFull) {
       EXPECT_EQ(error.code(), net::error::no_buffer_space);
       log_.emplace_back("full");
     }
-    net::post(io_, [&] { timers_.stop(); });
+    net::post(io_, [&] { static_cast<void>(timers_.stop()); });
     try {
       for (;;) co_await with_timeout(timers_, never.async_wait(net::use_awaitable), 2h);
     } catch (const asio_detail::SystemError& error) {

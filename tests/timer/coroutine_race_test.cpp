@@ -118,7 +118,7 @@ TEST_P(CoroutineRace, SleepVersusStopTokenVersusTheEndOfTheService) {
       for (std::size_t i = 0; i < kThreads * kEach; i += 2) stops[i].request_stop();
     });
     while (started < kThreads * kEach * (trial % 10) / 10) std::this_thread::yield();
-    timers->stop();  // drops the returned timers
+    static_cast<void>(timers->stop());  // drops the returned timers
     for (std::thread& thread : threads) thread.join();
     timers.reset();
     outcomes.expect_one_each();
@@ -244,7 +244,7 @@ TEST_P(CoroutineRace, EndVersusTimeOutVersusStopTokenVersusTheEndOfTheService) {
       for (std::stop_source& stop : stops) stop.request_stop();
     });
     while (started < kCalls * (trial % 10) / 10) std::this_thread::yield();
-    timers->stop();
+    static_cast<void>(timers->stop());
     caller.join();
     stopper.join();
     EXPECT_TRUE(sleeps.drain().empty());

@@ -96,7 +96,7 @@ TEST(Coroutine, ADetachedOneGoesOnAloneAndFreesItself) {
   }(timers, held)
                                                                             .detach();
   held->wait(false);
-  timers.stop();  // waits for the task in which the coroutine ended
+  static_cast<void>(timers.stop());  // waits for the task in which the coroutine ended
   EXPECT_EQ(held.use_count(), 1);
 }
 
@@ -104,7 +104,7 @@ TEST(Coroutine, StoppingTheServiceEndsADetachedOneAndNotTheProgram) {
   const auto held = std::make_shared<int>(1);
   {
     TimerService timers;
-    timers.stop();
+    static_cast<void>(timers.stop());
     [](TimerService& service, std::shared_ptr<int>)
         -> Coroutine<> { co_await service.sleep_for(1h); }(timers, held).detach();
   }

@@ -71,7 +71,7 @@ TEST(Fork, AServiceThatWasUsedBeforeSaysSoInTheChildAndANewOneWorksThere) {
   };
   const pid_t child = in_child([&] {
     if (!says_so([&] { timers.schedule_after(1ms, [] {}); })) return 1;
-    if (!says_so([&] { timers.stop(); })) return 2;
+    if (!says_so([&] { static_cast<void>(timers.stop()); })) return 2;
     if (!says_so([&] { timers.drain(); })) return 3;
     if (!handle.cancel()) return 4;
       // The thread sanitizer allows no threads in a child of a process that had some; the address
@@ -96,7 +96,7 @@ TEST(Fork, AServiceThatWasNeverUsedIsDestroyedInTheChild) {
   TimerService().schedule_after(1h, [] {});  // forks are counted from here on
   TimerService unused;
   EXPECT_EQ(exit_code_of(in_child([&] {
-              unused.stop();
+              static_cast<void>(unused.stop());
               return 0;
             })),
             0);

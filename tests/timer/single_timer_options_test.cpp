@@ -221,6 +221,45 @@ TEST_F(SingleTimers, ARunMayChangeItsOwnNextTime) {
   EXPECT_EQ(this_timer(), TimerHandle()) << "outside of a run";
 }
 
+// The handle that schedule_every() returns may not be stored yet when the task first runs.
+TEST_F(SingleTimers, ATaskMayTakeItsOwnHandle) {
+  TimerService timers({.clock = clock_});
+  const ExecutorId queue = timers.add_executor(into_queue_);
+  std::vector<TimerHandle> seen;
+  const auto twice = [&](TimerHandle self) {
+    seen.push_back(self);
+    if (seen.size() % 2 == 0) {
+      EXPECT_TRUE(self.cancel());
+    }
+  };
+  const TimerHandle every = timers.schedule_every(10ms, twice);
+  clock_->advance(100ms);
+  const TimerHandle by =
+      timers.schedule_by([](WallTime after) { return std::optional(after + 10ms); }, twice);
+  clock_->advance(100ms);
+  EXPECT_EQ(seen, (std::vector<TimerHandle>{every, every, by, by}));
+  EXPECT_EQ(timers.pending(), 0U);
+  const TimerHandle once =
+      timers.schedule_after(1ms, on_executor(queue, [&](TimerHandle self) { seen = {self}; }));
+  clock_->advance(1ms);
+  queue_.at(0)();
+  EXPECT_EQ(seen, std::vector<TimerHandle>{once});
+  // A task that stop() returns belongs to its caller, and its timer is over.
+  timers.schedule_after(1h, [&](TimerHandle self) { seen = {self}; });
+  timers.stop().at(0).task();
+  EXPECT_EQ(seen, std::vector<TimerHandle>{TimerHandle()});
+}
+
+TEST_F(SingleTimers, AConstHandleCancelsAndMoves) {
+  TimerService timers({.clock = clock_});
+  const TimerHandle timer = timers.schedule_after(1s, [] { FAIL(); });
+  EXPECT_TRUE(timer.reschedule_after(2s));
+  timers.schedule_after(1s, [timer] { timer.cancel(); });
+  clock_->advance(3s);
+  EXPECT_EQ(timer.state(), TimerState::kOver);
+  EXPECT_FALSE(timer.cancel_and_wait());
+}
+
 TEST_F(SingleTimers, ADelayAfterTheRunAndACalendarMayHaveSlack) {
   TimerService timers({.clock = clock_});
   timers.schedule_with_fixed_delay(

@@ -226,7 +226,7 @@ TEST_F(Sleeping, TheServicesDestructorResumesAllThatSleep) {
 }
 
 TEST_F(Sleeping, AStoppedServiceLetsNobodySleep) {
-  timers_->stop();
+  static_cast<void>(timers_->stop());
   std::stop_source stop;
   log_result("a", timers_->sleep_for(1s));
   log_result("b", timers_->sleep_for(1s, stop.get_token()));

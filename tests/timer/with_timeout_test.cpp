@@ -427,7 +427,7 @@ TEST_F(Timeouts, AnAwaitableThatEndsBeforeItsReturnedTimerIsDroppedIsInTime) {
 }
 
 TEST_F(Timeouts, AStoppedServiceStartsNothing) {
-  timers_->stop();
+  static_cast<void>(timers_->stop());
   Event event;
   log_result(with_timeout(*timers_, value_of(event), 5s));
   log_result(with_timeout(

@@ -22,7 +22,8 @@ enum class TimerState {
   kOver,     // it has run, was cancelled or was returned by stop(); or the handle is empty
 };
 
-// A value: copying, keeping and destroying a handle has no effect on the timer. A handle whose
+// A value: copying, keeping and destroying a handle has no effect on the timer. As with a pointer,
+// a const handle may cancel and move its timer: [timeout] { timeout.cancel(); }. A handle whose
 // timer is over is safe to use for ever, also after the service has been destroyed, and never
 // refers to another timer.
 //
@@ -39,7 +40,7 @@ class TimerHandle {
   // been destroyed. A periodic timer that is running ends after this run, and its task is destroyed
   // then. Returns false if the timer has run, is running (one-shot), or is over. Of all calls of
   // cancel() and the firing, exactly one wins. O(1).
-  bool cancel() noexcept;
+  bool cancel() const noexcept;
 
   // As cancel(). When it returns, the task is not running, and if the timer is over, the task's
   // destructor has ended, too: it waits for the thread that runs the task, and for one that has
@@ -48,26 +49,34 @@ class TimerHandle {
   // does not wait for its destructor.)
   //
   // Do not hold a lock that the task may take, and do not let two tasks wait for each other.
-  bool cancel_and_wait() noexcept;
+  bool cancel_and_wait() const noexcept;
 
   // Returns true if the timer was moved: it fires at the new time, earlier or later, and not at the
   // old one. A periodic timer goes on from the new time. Returns false if the timer is due, running
   // or over. O(1); a move to later is a few stores. The delay counts on the clock by which the
   // timer was scheduled.
   //
-  // Inside a run of a periodic timer, that run can move its own timer: to the time of the next run
-  // (this_timer()).
+  // Inside a run of a periodic timer, that run can move its own timer, to the time of the next run,
+  // or cancel it, which ends it after the run. A task gets its handle as its argument:
+  //
+  //   timers.schedule_every(10s, [&](carillon::TimerHandle self) {
+  //     if (!poll()) self.reschedule_after(100ms);  // and then 10 s after that
+  //     if (finished()) self.cancel();
+  //   });
+  //
+  // The handle that schedule_every() returns is no way to do so: the task may run before it is
+  // stored.
   template <class Rep, class Period>
-  bool reschedule_after(std::chrono::duration<Rep, Period> delay) {
+  bool reschedule_after(std::chrono::duration<Rep, Period> delay) const {
     return move_by(detail::to_ns(delay));
   }
   // The same with a time; they also return false if the timer is on the other clock.
   template <class Duration>
-  bool reschedule_at(std::chrono::time_point<std::chrono::steady_clock, Duration> time) {
+  bool reschedule_at(std::chrono::time_point<std::chrono::steady_clock, Duration> time) const {
     return move_to(detail::to_ns(time.time_since_epoch()), false);
   }
   template <class Duration>
-  bool reschedule_at(std::chrono::time_point<std::chrono::system_clock, Duration> time) {
+  bool reschedule_at(std::chrono::time_point<std::chrono::system_clock, Duration> time) const {
     return move_to(detail::to_ns(time.time_since_epoch()), true);
   }
 
@@ -88,9 +97,9 @@ class TimerHandle {
  private:
   friend struct std::hash<TimerHandle>;
 
-  bool move_by(std::int64_t delay);
-  bool move_to(std::int64_t time, bool on_wall_clock);
-  void end_move(std::int64_t deadline) noexcept;
+  bool move_by(std::int64_t delay) const;
+  bool move_to(std::int64_t time, bool on_wall_clock) const;
+  void end_move(std::int64_t deadline) const noexcept;
   bool is_of_parent() const noexcept;
 
   detail::TimerBlock* block_ = nullptr;
@@ -99,11 +108,8 @@ class TimerHandle {
 };
 
 // Returns the handle of the timer whose task the calling thread is running, the innermost one; an
-// empty handle outside of tasks. A periodic task can change its own next time by it:
-//
-//   timers.schedule_every(10s, [&] {
-//     if (!poll()) carillon::this_timer().reschedule_after(100ms);  // then 10 s after that
-//   });
+// empty handle outside of tasks. For code that a task calls; the task itself gets its handle as its
+// argument, if it takes one.
 TimerHandle this_timer() noexcept;
 
 }  // namespace carillon

@@ -5,7 +5,9 @@
 //   ...
 //   if (timeout.cancel()) call->succeed(reply);  // true: the task will never run
 //
-//   timers.schedule_every(10s, [] { report(); });
+//   timers.schedule_every(10s, [](carillon::TimerHandle self) {
+//     if (!report()) self.cancel();  // after this run
+//   });
 //   timers.schedule_at(midnight, [] { rotate_logs(); });  // system_clock: follows the wall clock
 //   timers.schedule_cron("0 9 * * MON-FRI", "Europe/Berlin", [] { say_good_morning(); });
 //   for (carillon::Unprocessed& rest : timers.stop()) save(rest.due);
@@ -66,9 +68,9 @@
 #include "carillon/timer/detail/durations.h"
 #include "carillon/timer/detail/timer_block.h"
 #include "carillon/timer/sleep.h"
+#include "carillon/timer/timer_clock.h"
 #include "carillon/timer/timer_errors.h"
 #include "carillon/timer/timer_handle.h"
-#include "carillon/timer/timer_clock.h"
 #include "carillon/timer/timer_options.h"
 #include "carillon/timer/timer_stats.h"
 #include "carillon/timer/timer_task.h"
@@ -110,7 +112,8 @@ class TimerService {
 
   // --- one-shot
   //
-  // Each schedules `task`, which is called without arguments, and returns the timer's handle. O(1).
+  // Each schedules `task` and returns the timer's handle. The task is called without arguments, or,
+  // if it takes one, with the same handle: [](carillon::TimerHandle self) { ... }. O(1).
   // They throw TimersStopped, TooManyTimers, TimersForked, std::bad_alloc, std::system_error if the
   // timer thread cannot be started, std::invalid_argument if the task is an empty std::function or
   // function pointer, and what moving the task throws; then nothing was scheduled. A negative slack
@@ -255,7 +258,8 @@ class TimerService {
   // is called again, or by two threads, one call returns the timers, and the others return nothing,
   // when the service has ended; inside a task they return at once. Throws std::bad_alloc if there
   // is no memory for the list: the service has ended then, and the next call returns the timers.
-  std::vector<Unprocessed> stop();
+  // A caller that needs none of them may destroy the service instead.
+  [[nodiscard]] std::vector<Unprocessed> stop();
 
   // Refuses new timers, waits until all one-shot timers have run or been cancelled, and then does
   // as stop(), which returns the periodic ones. These go on while it waits. REQUIRES: not called

@@ -1,5 +1,5 @@
-// TimerTask: a callable without arguments, called once or many times. It can be moved, and need
-// not be copyable.
+// TimerTask: a callable without arguments, or with its timer's handle, called once or many times.
+// It can be moved, and need not be copyable.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,24 @@
 #include <type_traits>
 #include <utility>
 
+#include "carillon/timer/timer_handle.h"
+
 namespace carillon {
 namespace detail {
+
+// What can be a task: it is called without arguments if that is possible, and with the handle of
+// its own timer otherwise.
+template <class F>
+inline constexpr bool kIsTask = std::is_invocable_v<F&> || std::is_invocable_v<F&, TimerHandle>;
+
+template <class F>
+void call_task(F& task, TimerHandle self) {
+  if constexpr (std::is_invocable_v<F&>) {
+    static_cast<void>(task());
+  } else {
+    static_cast<void>(task(self));
+  }
+}
 
 // Where a callable lives: up to 48 bytes in place, larger ones on the heap.
 struct TaskStorage {
@@ -24,7 +40,7 @@ struct TaskStorage {
 
 // The operations on the callable in a TaskStorage.
 struct TaskOps {
-  void (*call)(TaskStorage& task);
+  void (*call)(TaskStorage& task, TimerHandle self);
   void (*move)(TaskStorage& from, TaskStorage& to) noexcept;  // and destroys `from`
   void (*destroy)(TaskStorage& task) noexcept;                // null if there is nothing to do
   // Returns the first time after `after` at which a task that goes by a calendar is to run, in ns
@@ -57,7 +73,7 @@ struct TaskInPlace {
   static F& get(TaskStorage& task) noexcept {
     return *std::launder(reinterpret_cast<F*>(task.bytes));
   }
-  static void call(TaskStorage& task) { static_cast<void>(get(task)()); }
+  static void call(TaskStorage& task, TimerHandle self) { call_task(get(task), self); }
   static void move(TaskStorage& from, TaskStorage& to) noexcept {
     std::construct_at(reinterpret_cast<F*>(to.bytes), std::move(get(from)));
     std::destroy_at(&get(from));
@@ -74,7 +90,7 @@ struct TaskOnHeap {
     return *std::launder(reinterpret_cast<F**>(task.bytes));
   }
   static F& get(TaskStorage& task) noexcept { return *pointer(task); }
-  static void call(TaskStorage& task) { static_cast<void>(get(task)()); }
+  static void call(TaskStorage& task, TimerHandle self) { call_task(get(task), self); }
   static void move(TaskStorage& from, TaskStorage& to) noexcept {
     std::construct_at(reinterpret_cast<F**>(to.bytes), pointer(from));
   }
@@ -94,7 +110,7 @@ inline constexpr bool kMayBeEmpty<std::function<Signature>> = true;
 template <class F>
 const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
   using Callable = std::decay_t<F>;
-  static_assert(std::is_invocable_v<Callable&>, "a task is called without arguments");
+  static_assert(kIsTask<Callable>, "a task is called without arguments, or with a TimerHandle");
   if constexpr (kMayBeEmpty<Callable>) {
     if (callable == nullptr)
       throw std::invalid_argument(
@@ -136,8 +152,9 @@ class TimerTask {
 
   explicit operator bool() const noexcept { return ops_ != nullptr; }
 
-  // Throws what the callable throws. REQUIRES: not empty.
-  void operator()() { ops_->call(storage_); }
+  // Throws what the callable throws. A callable that takes a handle gets an empty one: its timer is
+  // over. REQUIRES: not empty.
+  void operator()() { ops_->call(storage_, TimerHandle()); }
 
   void reset() noexcept {
     const detail::TaskOps* ops = std::exchange(ops_, nullptr);

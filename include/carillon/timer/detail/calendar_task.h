@@ -35,7 +35,7 @@ class CalendarTask : public GoesByCalendar {
   CalendarTask(N&& next_time, T&& task)
       : next_time_(std::forward<N>(next_time)), task_(std::forward<T>(task)) {}
 
-  void operator()() { static_cast<void>(task_()); }
+  void operator()(TimerHandle self) { call_task(task_, self); }
 
   std::int64_t next_time(std::int64_t after) {
     const auto answer = next_time_(WallTime(std::chrono::nanoseconds(after)));
