@@ -26,7 +26,8 @@ struct DestructorFrame {
 };
 constinit thread_local DestructorFrame* innermost_destructor = nullptr;
 
-// Returns the next time of a timer with a period that was due at `due` and ended its run at `now`.
+}  // namespace
+
 std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due,
                          std::int64_t now) noexcept {
   if (repeat == Repeat::kAfterRun) return add_ns(now, period);
@@ -35,8 +36,6 @@ std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due,
   if (repeat == Repeat::kDelay) return add_ns(now, period);
   return add_ns(next, add_ns(sub_ns(now, next) / period * period, period));
 }
-
-}  // namespace
 
 void print_error(std::exception_ptr what) noexcept {
   try {

@@ -42,10 +42,16 @@ TimerHandle Sleeper::handle(NewTimer& timer) noexcept {
 
 void Sleeper::submit(const SleepTime& time, NewTimer& timer) {
   if (time.is_delay) {
-    time.service->start_after(timer, time.ns, {});
+    time.service->start_after(timer, time.ns, std::chrono::nanoseconds(time.slack));
   } else {
-    time.service->start_at(timer, time.clock, time.ns, {});
+    time.service->start_at(timer, time.clock, time.ns, std::chrono::nanoseconds(time.slack));
   }
+}
+
+bool Sleeper::is_over(const SleepTime& time) noexcept {
+  if (time.is_delay) return time.ns <= 0;
+  const TimerCore& core = *time.service->core_;
+  return time.ns <= (time.clock == TimerKind::kSteady ? core.steady_now() : core.wall_now());
 }
 
 Sleeper::~Sleeper() {
@@ -83,7 +89,7 @@ void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   if (stoppable) wake_up_.emplace(stop_, WakeUp{*this});
   state_ = State::kAsleep;
   try {
-    service.start_at(task, time_.clock, deadline_, {});
+    service.start_at(task, time_.clock, deadline_, std::chrono::nanoseconds(time_.slack));
   } catch (...) {  // the timer was refused
     state_ = State::kAwake;
     task_->forget_sleeper();

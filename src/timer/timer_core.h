@@ -264,6 +264,11 @@ bool running_here(const TimerBlock& block) noexcept;
 bool runs_task_of(const TimerCore& core) noexcept;
 // How many calls and destructors of this core's DueTasks the calling thread is inside of.
 unsigned foreign_tasks_here(const TimerCore& core) noexcept;
+// Returns the next time of a timer with a period that was due at `due` and ended its run at `now`.
+std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due,
+                         std::int64_t now) noexcept;
+// Throws std::invalid_argument if a period is not positive.
+void check_period(std::int64_t period);
 // Returns true if the calling thread is the timer thread of any service.
 bool is_timer_thread() noexcept;
 

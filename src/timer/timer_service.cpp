@@ -13,6 +13,12 @@ using detail::Repeat;
 using detail::TimerBlock;
 using detail::TimerKind;
 
+void detail::check_period(std::int64_t period) {
+  if (period > 0) return;
+  throw std::invalid_argument("carillon: the period of a timer is " + std::to_string(period) +
+                              " ns; it must be positive");
+}
+
 TimerService::TimerService(TimerOptions options)
     : core_(std::make_shared<detail::TimerCore>(std::move(options))) {}
 
@@ -46,10 +52,7 @@ TimerHandle TimerService::start_at(detail::NewTimer& timer, TimerKind kind, std:
 
 TimerHandle TimerService::start_periodic(detail::NewTimer& timer, std::int64_t first,
                                          std::int64_t period, Repeat repeat, Nanoseconds slack) {
-  if (period <= 0) {
-    throw std::invalid_argument("carillon: the period of a timer is " + std::to_string(period) +
-                                " ns; it must be positive");
-  }
+  detail::check_period(period);
   TimerBlock& block = timer.block();
   set_up(block, TimerKind::kSteady, detail::add_ns(core_->steady_now(), first), slack);
   block.repeat = repeat;

@@ -21,6 +21,7 @@
 #include "asio/either_asio.h"
 #include "carillon/asio/with_timeout.h"
 #include "carillon/timer/coroutine.h"
+#include "carillon/timer/interval.h"
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
 
@@ -52,6 +53,33 @@ class AsioSleep : public ::testing::Test {
   net::io_context io_;
   TimerService timers_;  // its destructor ends all sleeps, so the context lives longer
 };
+
+TEST_F(AsioSleep, AnIntervalTicksInAnAwaitable) {
+  run([&]() -> net::awaitable<void> {
+    const auto start = Clock::now();
+    Interval interval(timers_, {.period = 5ms});
+    for (int tick = 1; tick <= 3; ++tick) {
+      co_await interval.tick()(net::use_awaitable);
+      EXPECT_GE(Clock::now(), start + tick * 5ms);
+    }
+    log_.emplace_back("end");
+  });
+  EXPECT_EQ(log_, (std::vector<std::string>{"end"}));
+}
+
+TEST_F(AsioSleep, TimeoutAtEndsAnAwaitableAtItsTime) {
+  run([&]() -> net::awaitable<void> {
+    const auto deadline = Clock::now() + 10ms;
+    auto sleep = [&]() -> net::awaitable<void> {
+      co_await timers_.sleep_for(1h)(net::use_awaitable);
+    };
+    EXPECT_FALSE(co_await timeout_at(timers_, sleep(), deadline));
+    EXPECT_GE(Clock::now(), deadline);
+    EXPECT_FALSE(co_await timeout_at(timers_, sleep(), std::chrono::system_clock::now()));
+    log_.emplace_back("end");
+  });
+  EXPECT_EQ(log_, (std::vector<std::string>{"end"}));
+}
 
 #if CARILLON_ASIO_IS(102400)  // it awaits operations without a token
 TEST_F(AsioSleep, AnAwaitableSleepsForAWhileAndUntilATimeOfEitherClock) {

@@ -81,6 +81,28 @@ class Timeouts : public ::testing::Test {
 
 // --- an awaitable that cannot be told to stop
 
+TEST_F(Timeouts, TimeoutAtCountsUntilATimeOfEitherClock) {
+  Event event;
+  const auto read = [&](std::stop_token) { return value_of(event); };
+  log_result(timeout_at(*timers_, value_of(event), clock_->now() + 5s));
+  clock_->advance(5s - 1ns);
+  EXPECT_EQ(log_, Log{});
+  clock_->advance(1ns);
+  EXPECT_EQ(log_, Log{"timed out"});
+  event.set(1);
+  log_.clear();
+  Event second;
+  log_result(timeout_at(*timers_, value_of(second), clock_->wall_now() + 5s));
+  clock_->set_wall(clock_->wall_now() + 4s);
+  EXPECT_EQ(log_, Log{});
+  clock_->set_wall(clock_->wall_now() + 1s);
+  EXPECT_EQ(log_, Log{"timed out"});
+  second.set(2);
+  log_.clear();
+  log_result(timeout_at(*timers_, read, clock_->now() - 1h));
+  EXPECT_EQ(log_, (Log{"event 1", "in time: 1"})) << "what is ready wins, also if it is late";
+}
+
 TEST_F(Timeouts, InTimeItsValueIsTheResultAndTheTimerIsGone) {
   Event event;
   log_result(with_timeout(*timers_, value_of(event), 5s));

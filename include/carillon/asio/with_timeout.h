@@ -1,4 +1,5 @@
-// with_timeout in asio::awaitable: awaits something, but not for longer than a given time.
+// with_timeout and timeout_at in asio::awaitable: awaits something, but not for longer than a given
+// time, or not beyond one.
 //
 //   // Asio's own coroutines. They are cancelled when the time is over.
 //   std::optional<Reply> reply = co_await carillon::with_timeout(timers, call(socket), 5s);
@@ -208,6 +209,14 @@ asio_detail::net::awaitable<typename asio_detail::Race<T>::Result, Executor> wit
     TimerService& timers, asio_detail::net::awaitable<T, Executor> work,
     std::chrono::duration<Rep, Period> delay) {
   return asio_detail::race_against(timers.sleep_for(delay), std::move(work));
+}
+
+// The same until a time of the steady or of the system clock.
+template <class T, class Executor, class Clock, class Duration>
+asio_detail::net::awaitable<typename asio_detail::Race<T>::Result, Executor> timeout_at(
+    TimerService& timers, asio_detail::net::awaitable<T, Executor> work,
+    std::chrono::time_point<Clock, Duration> deadline) {
+  return asio_detail::race_against(timers.sleep_until(deadline), std::move(work));
 }
 
 // Found by WithTimeout::operator().

@@ -61,6 +61,7 @@ struct SleepTime {
   TimerKind clock;
   bool is_delay;
   std::int64_t ns;
+  std::int64_t slack = 0;
 };
 
 // A sleep under way, in the coroutine's frame.
@@ -78,6 +79,8 @@ class Sleeper {
   // The handle that a timer will have; and the submission of the timer, which may throw.
   static TimerHandle handle(NewTimer& timer) noexcept;
   static void submit(const SleepTime& time, NewTimer& timer);
+  // Returns true if the time has come already.
+  static bool is_over(const SleepTime& time) noexcept;
 
  protected:
   // Returns true if the time has come, and false if the sleep was asked to stop. Throws

@@ -282,6 +282,7 @@ class TimerService {
 
  private:
   friend class detail::Sleeper;
+  friend class Interval;
 
   template <class Clock>
   static constexpr detail::TimerKind kind_of() noexcept {

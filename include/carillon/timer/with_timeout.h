@@ -1,9 +1,12 @@
-// with_timeout: awaits something, but not for longer than a given time.
+// with_timeout: awaits something, but not for longer than a given time. timeout_at: not beyond a
+// given time, of the steady or of the system clock.
 //
 //   // An operation that can be told to stop: it is told, and co_await waits until it has ended.
 //   std::optional<Reply> reply = co_await carillon::with_timeout(
 //       timers, [&](std::stop_token stop) { return call(server, request, stop); }, 5s);
 //   if (!reply) ...  // timed out
+//   // Several steps that share a deadline:
+//   auto more = co_await carillon::timeout_at(timers, operation, deadline);
 //
 //   // Any other awaitable: it is moved in, and given up. (This one has no result.)
 //   bool in_time = co_await carillon::with_timeout(timers, std::move(task), 5s);
@@ -71,8 +74,8 @@ class [[nodiscard]] WithTimeout {
   using State = detail::TimeoutResult<detail::ResultOf<What>>;
 
  public:
-  WithTimeout(TimerService& timers, What what, std::int64_t delay, std::stop_token stop)
-      : timers_(timers), what_(std::move(what)), delay_(delay), stop_(std::move(stop)) {}
+  WithTimeout(const detail::SleepTime& time, What what, std::stop_token stop)
+      : time_(time), what_(std::move(what)), stop_(std::move(stop)) {}
 
   class Awaiter {
    public:
@@ -90,13 +93,12 @@ class [[nodiscard]] WithTimeout {
       auto state = std::make_shared<State>(caller, detail::Operation<What>);
       detail::Driver driver = detail::drive(state, std::move(call_.what_));
       state_ = state;
-      if (call_.delay_ > 0)
-        state->set_timer(call_.timers_.schedule_after(std::chrono::nanoseconds(call_.delay_),
-                                                      detail::Expire(state)));
+      const bool is_over = detail::Sleeper::is_over(call_.time_);
+      if (!is_over) state->set_timer(start(call_.time_, detail::Expire(state)));
       if constexpr (detail::Operation<What>) state->stop_with(call_.stop_);
       state->begin();
       driver.start();
-      if (call_.delay_ <= 0) state->expire();
+      if (is_over) state->expire();
       // After suspend(), the caller may have been resumed and this object be gone.
       return state->suspend();
     }
@@ -123,17 +125,43 @@ class [[nodiscard]] WithTimeout {
   std::stop_token& stop_token() noexcept { return stop_; }
 
  private:
-  TimerService& timers_;
+  static TimerHandle start(const detail::SleepTime& time, detail::Expire task) {
+    const std::chrono::nanoseconds ns(time.ns);
+    if (time.is_delay) return time.service->schedule_after(ns, std::move(task));
+    if (time.clock == detail::TimerKind::kSteady)
+      return time.service->schedule_at(SteadyTime(ns), std::move(task));
+    return time.service->schedule_at(WallTime(ns), std::move(task));
+  }
+
+  detail::SleepTime time_;
   What what_;
-  std::int64_t delay_;
   std::stop_token stop_;
 };
+
+namespace detail {
+
+template <class Rep, class Period>
+SleepTime sleep_time(TimerService& timers, std::chrono::duration<Rep, Period> delay) noexcept {
+  return {&timers, TimerKind::kSteady, true, to_ns(delay)};
+}
+template <class Duration>
+SleepTime sleep_time(TimerService& timers,
+                     std::chrono::time_point<std::chrono::steady_clock, Duration> time) noexcept {
+  return {&timers, TimerKind::kSteady, false, to_ns(time.time_since_epoch())};
+}
+template <class Duration>
+SleepTime sleep_time(TimerService& timers,
+                     std::chrono::time_point<std::chrono::system_clock, Duration> time) noexcept {
+  return {&timers, TimerKind::kWall, false, to_ns(time.time_since_epoch())};
+}
+
+}  // namespace detail
 
 template <detail::Operation F, class Rep, class Period>
 WithTimeout<std::decay_t<F>> with_timeout(TimerService& timers, F&& operation,
                                           std::chrono::duration<Rep, Period> delay,
                                           std::stop_token stop = {}) {
-  return {timers, std::forward<F>(operation), detail::to_ns(delay), std::move(stop)};
+  return {detail::sleep_time(timers, delay), std::forward<F>(operation), std::move(stop)};
 }
 
 // A copy of `awaitable` would not be what the caller has; a reference to it could dangle when it is
@@ -146,7 +174,24 @@ template <class A, class Rep, class Period>
 requires(!std::is_lvalue_reference_v<A> && !detail::Operation<A> && detail::Awaitable<A>)
     WithTimeout<std::decay_t<A>> with_timeout(TimerService& timers, A&& awaitable,
                                               std::chrono::duration<Rep, Period> delay) {
-  return {timers, std::forward<A>(awaitable), detail::to_ns(delay), std::stop_token()};
+  return {detail::sleep_time(timers, delay), std::forward<A>(awaitable), std::stop_token()};
+}
+
+// The same until a time of the steady or of the system clock.
+template <detail::Operation F, class Clock, class Duration>
+WithTimeout<std::decay_t<F>> timeout_at(TimerService& timers, F&& operation,
+                                        std::chrono::time_point<Clock, Duration> deadline,
+                                        std::stop_token stop = {}) {
+  return {detail::sleep_time(timers, deadline), std::forward<F>(operation), std::move(stop)};
+}
+template <class A, class Clock, class Duration>
+requires(!detail::Operation<A&> && detail::Awaitable<A&>) void timeout_at(
+    TimerService& timers, A& awaitable, std::chrono::time_point<Clock, Duration> deadline) = delete;
+template <class A, class Clock, class Duration>
+requires(!std::is_lvalue_reference_v<A> && !detail::Operation<A> && detail::Awaitable<A>)
+    WithTimeout<std::decay_t<A>> timeout_at(TimerService& timers, A&& awaitable,
+                                            std::chrono::time_point<Clock, Duration> deadline) {
+  return {detail::sleep_time(timers, deadline), std::forward<A>(awaitable), std::stop_token()};
 }
 
 }  // namespace carillon
