@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/ip/address.hpp>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -51,8 +52,10 @@ void set_tcp_options(int fd) {
 }
 
 bool is_on_this_machine(const server::Address& address) {
-  return address.is_unix() || address.host == "localhost" || address.host == "::1" ||
-         address.host.starts_with("127.");
+  if (address.is_unix() || address.host == "localhost") return true;
+  boost::system::error_code error;
+  const auto numeric = boost::asio::ip::make_address(address.host, error);
+  return !error && numeric.is_loopback();
 }
 
 [[noreturn]] void cannot_connect(const server::Address& address, int error, std::string_view text) {

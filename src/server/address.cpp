@@ -8,8 +8,9 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <optional>
 #include <stdexcept>
+
+#include "server/authority.h"
 
 namespace carillon::server {
 namespace {
@@ -29,14 +30,22 @@ Address unix_address(std::string_view text) {
   return {.host = {}, .port = 0, .path = std::string(path)};
 }
 
+Authority split(std::string_view text) {
+  try {
+    return split_authority(text);
+  } catch (const std::invalid_argument& error) {
+    refuse(text, fmt::format("{} (HOST:PORT, [V6]:PORT or unix:PATH)", error.what()));
+  }
+}
+
+}  // namespace
+
 std::optional<std::uint16_t> read_port(std::string_view text) {
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return port;
 }
-
-}  // namespace
 
 std::uint16_t parse_port(std::string_view text) {
   const auto port = read_port(text);
@@ -47,28 +56,11 @@ std::uint16_t parse_port(std::string_view text) {
 Address parse_address(std::string_view text, std::uint16_t default_port) {
   if (text.starts_with(kUnix)) return unix_address(text);
 
-  std::string_view host = text;
-  std::string_view rest;
-  if (text.starts_with('[')) {
-    const std::size_t close = text.find(']');
-    if (close == std::string_view::npos) refuse(text, "the ] is missing; write [::1]:11300");
-    host = text.substr(1, close - 1);
-    rest = text.substr(close + 1);
-  } else if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
-    if (text.find(':', colon + 1) != std::string_view::npos) {
-      refuse(text, fmt::format("an IPv6 address is written in brackets: [{}]", text));
-    }
-    host = text.substr(0, colon);
-    rest = text.substr(colon);
-  }
-  if (rest.empty() && read_port(host))
-    refuse(text, fmt::format("a port needs its host; write 127.0.0.1:{}", host));
-  if (host.empty() || (!rest.empty() && rest.front() != ':')) {
-    refuse(text, "none of HOST:PORT, [V6]:PORT and unix:PATH");
-  }
-  const auto port = rest.empty() ? std::optional(default_port) : read_port(rest.substr(1));
+  if (read_port(text)) refuse(text, fmt::format("a port needs its host; write 127.0.0.1:{}", text));
+  const Authority parts = split(text);
+  const auto port = parts.port ? read_port(*parts.port) : std::optional(default_port);
   if (!port) refuse(text, "the port is not a number from 0 to 65535");
-  return {.host = std::string(host), .port = *port, .path = {}};
+  return {.host = std::string(parts.host), .port = *port, .path = {}};
 }
 
 Address to_address(const sockaddr* address, socklen_t size) {

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,8 @@ Address parse_address(std::string_view text, std::uint16_t default_port = kBeans
 
 // Reads a port alone: 0 to 65535. Throws std::invalid_argument.
 std::uint16_t parse_port(std::string_view text);
+// The same; none if it is not one.
+std::optional<std::uint16_t> read_port(std::string_view text);
 
 // Converts a system address; host and port are numeric.
 Address to_address(const sockaddr* address, socklen_t size);

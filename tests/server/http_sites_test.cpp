@@ -26,7 +26,9 @@ TEST_F(HttpSession, RefusesPagesOfOtherSites) {
                           "[::1]:7", "127.0.0.1:", "10.1.2.3"})
     EXPECT_EQ(host(own), 200) << own;
   for (const char* other : {"localhost:@evil.example", "localhost/evil", "localhost.evil.example",
-                            "127.1", "[::1", "[::1]evil", "[evil]", "localhost:7:8"})
+                            "127.1", "[::1", "[::1]evil", "[evil]", "localhost:7:8",
+                            "127.0.0.1.evil.example", "127.0.0.1:80.evil.example", "[::1%lo]",
+                            "me@localhost", "%6cocalhost", "2130706433", "localhost:65536"})
     EXPECT_EQ(host(other), 421) << other;
 }
 
@@ -77,7 +79,18 @@ TEST_F(HttpSession, TheHostOfAWholeAddressCounts) {
   EXPECT_EQ(get("HTTPS://jobs.example.org/v1/jobs/7?x=1", evil).value().at("instance"),
             "/v1/jobs/7");
   EXPECT_EQ(get("http://evil.example/healthz", "Host: localhost\r\n").status, 421);
-  EXPECT_EQ(get("http://localhost@evil.example/healthz", "Host: localhost\r\n").status, 400);
+  for (const char* const address :
+       {"http://127.0.0.1.evil.example/healthz", "http://127.0.0.1.evil.example:80/healthz"})
+    EXPECT_EQ(get(address, "Host: localhost\r\n").status, 421) << address;
+  EXPECT_EQ(get("http://localhost//localhost/healthz", evil).status, 404);
+  for (const char* const address :
+       {"http://localhost@evil.example/healthz", "http://127.1/healthz", "http:///healthz",
+        "http://[::1%lo]/healthz", "http://a%2eb/healthz", "ftp://localhost/healthz"}) {
+    Session other(server.service, names);
+    speaker = &other;
+    EXPECT_EQ(get(address, "Host: localhost\r\n").status, 400) << address;
+    speaker = &session;
+  }
 }
 
 TEST_F(HttpSession, TheOriginIsComparedWithTheHostOfAWholeAddress) {

@@ -43,14 +43,38 @@ class GuardTest(PushCase):
         ):
             with self.subTest(host):
                 self.assert_refused(receiver, host)
-        # These are names to the server. Only the look-up reads the numbers among them as addresses.
-        for host in ("localhost", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0"):
+        # What a look-up would take for an address, and a browser, is written in one way only.
+        for host in ("2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0", "127.0.0.1."):
             with self.subTest(host):
-                self.endpoint(receiver, host=host)
-                error = self.ask("POST", "/v1/endpoints/e:test")[1]["error"]
-                self.assertIn("is not public, and not allowed", error)
+                wanted = {"url": f"http://{host}:{receiver.port}/hook", "tube": "t"}
+                status, problem = self.ask("PUT", "/v1/endpoints/e", wanted)
+                self.assertEqual(status, 400, problem)
+                self.assertIn("write it as 127.0.0.1", problem["errors"][0]["detail"])
+        self.endpoint(receiver, host="localhost")
+        error = self.ask("POST", "/v1/endpoints/e:test")[1]["error"]
+        self.assertIn("is not public, and not allowed", error)
         self.assertIn("not public", self.error_of(self.put()))
         self.assertEqual(receiver.connections, 0)
+
+    @unittest.skipUnless(os.environ.get("CARILLON_CHANGING_NAME_LIBRARY"), "not in this build")
+    def test_a_name_that_begins_as_an_address_is_looked_up(self):
+        name = "127.0.0.1.example.invalid"
+        receiver = self.receive(always(answer(200)), host="127.0.0.2")
+        self.assertEqual(self.server.terminate(), 0)
+        self.serve(
+            "--push-allow",
+            "127.0.0.0/8",
+            environment={
+                "LD_PRELOAD": os.environ["CARILLON_CHANGING_NAME_LIBRARY"],
+                "CARILLON_NAME": name,
+                "CARILLON_ADDRESSES": "127.0.0.2",
+            },
+        )
+        self.endpoint(receiver, host=name)
+        self.gone(self.put())
+        first, headers, _ = receiver.requests[0]
+        self.assertEqual(first, "POST /hook HTTP/1.1")
+        self.assertEqual(headers["host"], f"{name}:{receiver.port}")
 
     def test_what_one_network_allows_others_do_not_have(self):
         self.assertEqual(self.server.terminate(), 0)

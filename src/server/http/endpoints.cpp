@@ -185,7 +185,8 @@ json::object json_of(Exchange& x, const std::string& name, const Endpoint& endpo
                     {"retried", status.retried},
                     {"dead", status.dead},
                     {"throttled", status.throttled}};
-  if (!endpoint.disabled.empty()) told["disabled"] = to_utf8(endpoint.disabled);
+  if (const std::string why = push::why_disabled(endpoint); !why.empty())
+    told["disabled"] = to_utf8(why);
   if (status.rests_for > 0) told["rests_for"] = shown_duration(status.rests_for);
   if (!status.last_error.empty()) {
     told["last_error"] = to_utf8(status.last_error);

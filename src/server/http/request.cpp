@@ -11,10 +11,11 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/url/parse.hpp>
-#include <boost/url/scheme.hpp>
 #include <boost/url/url_view.hpp>
 #include <iterator>
+#include <stdexcept>
 
+#include "server/authority.h"
 #include "server/http/problem.h"
 
 namespace carillon::server::http {
@@ -81,18 +82,25 @@ Problem refusal(const beast::error_code& error, std::uint64_t most) {
   return Problem(kBadRequest, "this is no HTTP/1.1 request: " + error.message());
 }
 
-// Returns the parts of a target: a path, or a whole address, which a proxy sends (RFC 9112, 3.2).
-boost::urls::url_view parse_target(std::string_view target) {
-  namespace urls = boost::urls;
-  const bool is_path = target.starts_with('/');
-  const auto url = is_path ? urls::parse_origin_form(target) : urls::parse_absolute_uri(target);
-  if (!url) throw Problem(kBadRequest, fmt::format("\"{}\": no path", target));
-  if (is_path) return *url;
-  const bool is_http =
-      url->scheme_id() == urls::scheme::http || url->scheme_id() == urls::scheme::https;
-  if (!is_http || url->encoded_host().empty() || url->has_userinfo())
-    throw Problem(kBadRequest,
-                  fmt::format("\"{}\": write a path, or http://HOST and a path", target));
+// Returns the parts of a target that is a whole address, as a proxy sends (RFC 9112, 3.2.2).
+Url parse_address(std::string_view target) {
+  try {
+    const auto url = split_url(target);
+    if (url && (beast::iequals(url->scheme, "http") || beast::iequals(url->scheme, "https"))) {
+      split_authority(url->authority);
+      return *url;
+    }
+  } catch (const std::invalid_argument& error) {
+    throw Problem(kBadRequest, fmt::format("\"{}\": {}", target, error.what()));
+  }
+  throw Problem(kBadRequest,
+                fmt::format("\"{}\": write a path, or http://HOST and a path", target));
+}
+
+// Returns the parts of a path with its query. The path is what it is also if it begins with //.
+boost::urls::url_view parse_path(std::string_view path) {
+  const auto url = boost::urls::parse_origin_form(path);
+  if (!url) throw Problem(kBadRequest, fmt::format("\"{}\": no path", path));
   return *url;
 }
 
@@ -227,9 +235,15 @@ void RequestReader::read_header() {
   header_.method = std::string(message.method_string());
   header_.keep_alive = message.keep_alive();
   for (const auto& field : message) add_header(header_.headers, field);
-  const boost::urls::url_view url = parse_target(message.target());
-  if (url.has_authority()) set_host(header_.headers, url.encoded_host_and_port());
-  header_.path = url.encoded_path().empty() ? "/" : std::string(url.encoded_path());
+  std::string target(message.target());
+  if (!target.starts_with('/')) {
+    const Url address = parse_address(message.target());
+    set_host(header_.headers, address.authority);
+    target = address.resource;
+    if (!target.starts_with('/')) target.insert(0, "/");
+  }
+  const boost::urls::url_view url = parse_path(target);
+  header_.path = std::string(url.encoded_path());
   if (url.params().size() > kMostNames) {
     throw Problem(kBadRequest, fmt::format("the query has {} names; the most is {}",
                                            url.params().size(), kMostNames));

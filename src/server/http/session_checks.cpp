@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/ip/address.hpp>
 #include <boost/beast/core/string.hpp>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "server/address.h"
+#include "server/authority.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/http/session.h"
@@ -17,24 +20,15 @@ namespace carillon::server::http {
 
 namespace {
 
-// Returns the name without the port: of localhost:11380, and of [::1]:11380. What has another form
-// is returned whole.
-std::string_view without_port(std::string_view host) {
-  const bool has_brackets = host.starts_with('[');
-  const std::size_t end = host.find(has_brackets ? ']' : ':');
-  std::string_view rest = host.substr(std::min(end, host.size()));
-  if (has_brackets && !rest.empty()) rest.remove_prefix(1);
-  const bool is_port =
-      rest.starts_with(':') && rest.find_first_not_of("0123456789", 1) == rest.npos;
-  if (!rest.empty() && !is_port) return host;
-  if (has_brackets && end == std::string_view::npos) return host;
-  return has_brackets ? host.substr(1, end - 1) : host.substr(0, end);
-}
-
-bool is_address(std::string_view host) {
-  boost::system::error_code error;
-  boost::asio::ip::make_address(host, error);
-  return !error;
+// Its port may be left out, or be empty (RFC 9110, 7.2).
+std::optional<Authority> read_host(std::string_view host) {
+  try {
+    const Authority parts = split_authority(host);
+    const bool has_port = parts.port && !parts.port->empty();
+    if (!has_port || read_port(*parts.port)) return parts;
+  } catch (const std::invalid_argument&) {
+  }
+  return std::nullopt;
 }
 
 constexpr std::string_view kChallenge = "Bearer realm=\"carillon\"";
@@ -44,10 +38,9 @@ Problem wrong_token(std::string why) {
       .with("WWW-Authenticate", std::string(kChallenge) + ", error=\"invalid_token\"");
 }
 
-// Returns what follows the two slashes of an Origin.
-std::string_view host_of(std::string_view origin) {
-  const std::size_t slashes = origin.find("//");
-  return slashes == std::string_view::npos ? origin : origin.substr(slashes + 2);
+bool is_origin_of(std::string_view origin, std::string_view host) {
+  const auto url = split_url(origin);
+  return url && url->authority == host && url->resource.empty();
 }
 
 // A body is a job's, or describes it, as it is: nobody would tell its worker how to decode it.
@@ -96,10 +89,12 @@ Match Session::check(Request& request) {
 
 void Session::check_host(const Request& request) const {
   const std::string_view host = request.header("host");
-  const std::string_view name = without_port(host);
+  if (host.empty()) return;
+  const auto read = read_host(host);
+  const std::string_view name = read ? read->host : host;
   const auto is_name = [name](std::string_view own) { return boost::beast::iequals(own, name); };
-  const bool is_known = name.empty() || is_name("localhost") || is_address(name) ||
-                        std::any_of(names_.begin(), names_.end(), is_name);
+  const bool is_known = read && (read->is_address || is_name("localhost") ||
+                                 std::any_of(names_.begin(), names_.end(), is_name));
   if (!is_known) {
     throw Problem(kWrongHost, fmt::format("the server is not called \"{}\"; tell it so with "
                                           "--http-name, if it is",
@@ -111,7 +106,7 @@ void Session::check_site(const Request& request) {
   const std::string_view site = request.header("sec-fetch-site");
   const std::string_view origin = request.header("origin");
   const bool is_own_site = site.empty() || site == "same-origin" || site == "none";
-  const bool is_own_origin = origin.empty() || host_of(origin) == request.header("host");
+  const bool is_own_origin = origin.empty() || is_origin_of(origin, request.header("host"));
   if (!is_own_site || !is_own_origin) {
     throw Problem(kForeignPage, fmt::format("a page of {} has sent the request",
                                             origin.empty() ? "another site" : origin));

@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "server/clock.h"
@@ -158,7 +160,17 @@ void Pusher::note_error(Target& target, const std::string& error) {
 }
 
 std::string_view state_of(const queue::Endpoint& endpoint, const PushStatus& status) {
-  if (!endpoint.disabled.empty()) return "disabled";
+std::string why_disabled(const queue::Endpoint& endpoint) {
+  if (!endpoint.disabled.empty()) return endpoint.disabled;
+  try {
+    parse_target(endpoint.url);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return {};
+}
+
+  if (!why_disabled(endpoint).empty()) return "disabled";
   if (endpoint.paused) return "paused";
   return status.rests_for > 0 ? "resting" : "enabled";
 }

@@ -151,12 +151,15 @@ asio::awaitable<void> PostConnection::shake_hands(std::shared_ptr<Stream> stream
   asio::ip::make_address(target_.host, error);
   SSL* const ssl = stream->native_handle();
   const bool is_name = static_cast<bool>(error);
+  // A dot at its end is for the look-up alone (RFC 6066, 3).
+  std::string name = target_.host;
+  if (name.ends_with('.')) name.pop_back();
   // What SSL_set_tlsext_host_name() is, without its cast.
-  if (is_name && SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                          target_.host.data()) != 1)
+  if (is_name &&
+      SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data()) != 1)
     throw std::runtime_error("TLS: the host name cannot be sent");
   stream->set_verify_mode(asio::ssl::verify_peer);
-  stream->set_verify_callback(asio::ssl::host_name_verification(target_.host));
+  stream->set_verify_callback(asio::ssl::host_name_verification(name));
   co_await stream->async_handshake(asio::ssl::stream_base::client,
                                    asio::redirect_error(use_awaitable, error));
   if (!error) co_return;

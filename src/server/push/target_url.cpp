@@ -1,54 +1,62 @@
-// The URL of an endpoint, by Boost.URL (target_url.h).
+// The URL of an endpoint: its host by split_authority(), the rest by Boost.URL (target_url.h).
 #include "server/push/target_url.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <boost/beast/core/string.hpp>
 #include <boost/url/parse.hpp>
-#include <boost/url/url_view.hpp>
-#include <charconv>
-#include <cstdint>
 #include <stdexcept>
-#include <system_error>
+
+#include "server/address.h"
+#include "server/authority.h"
 
 namespace carillon::server::push {
 
 namespace {
 
-// Boost.URL takes 99999 for a number of 16 bits.
-bool is_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, port);
-  return error == std::errc() && rest == end && port > 0;
+[[noreturn]] void refuse(const std::string& why) {
+  throw std::invalid_argument(why);
+}
+
+Authority split(std::string_view authority) {
+  try {
+    return split_authority(authority);
+  } catch (const std::invalid_argument& error) {
+    refuse(fmt::format("\"{}\": {}", authority, error.what()));
+  }
+}
+
+std::string port_of(const Authority& at, bool is_tls) {
+  if (!at.port) return is_tls ? "443" : "80";
+  const auto port = read_port(*at.port);
+  if (!port || *port == 0)
+    refuse(fmt::format("\"{}\": the port is not a number from 1 to 65535", *at.port));
+  return std::to_string(*port);
 }
 
 }  // namespace
 
 TargetUrl parse_target(std::string_view url) {
-  const auto fail = [](const std::string& why) { throw std::invalid_argument(why); };
+  using boost::beast::iequals;
   if (url.size() > kMostUrlBytes)
-    fail(fmt::format("the URL has {} bytes; the limit is {}", url.size(), kMostUrlBytes));
-  const auto parsed = boost::urls::parse_uri({url.data(), url.size()});
-  if (!parsed) fail("not a URL: write http://HOST/PATH or https://HOST/PATH");
-  const boost::urls::url_view view = *parsed;
-  const bool is_tls = view.scheme_id() == boost::urls::scheme::https;
-  if (!is_tls && view.scheme_id() != boost::urls::scheme::http)
-    fail("the scheme of the URL is neither http nor https");
-  if (view.has_userinfo()) fail("the URL has a user or a password: use a header instead");
-  if (view.has_fragment()) fail("the URL has a fragment (#), which no server gets to see");
-  const std::string host(view.host_address());
-  if (host.empty()) fail("the URL has no host");
-  if (!std::all_of(host.begin(), host.end(), [](char byte) { return byte > ' ' && byte <= '~'; }))
-    fail("the host of the URL has a sign that no name has");
-  if (view.has_port() && !is_port(view.port())) fail("the port is not a number from 1 to 65535");
+    refuse(fmt::format("the URL has {} bytes; the limit is {}", url.size(), kMostUrlBytes));
+  const auto parts = split_url(url);
+  if (!parts) refuse("not a URL: write http://HOST/PATH or https://HOST/PATH");
   TargetUrl target;
-  target.is_tls = is_tls;
-  target.host = host;
-  target.port = view.has_port() ? std::string(view.port()) : is_tls ? "443" : "80";
-  target.authority = std::string(view.encoded_host_and_port());
-  target.path = std::string(view.encoded_resource());
+  target.is_tls = iequals(parts->scheme, "https");
+  if (!target.is_tls && !iequals(parts->scheme, "http"))
+    refuse("the scheme of the URL is neither http nor https");
+  const Authority at = split(parts->authority);
+  target.host = at.host;
+  target.port = port_of(at, target.is_tls);
+  target.authority = parts->authority;
+  target.path = parts->resource;
   if (!target.path.starts_with('/')) target.path.insert(0, "/");
+  if (target.path.find('#') != std::string::npos)
+    refuse("the URL has a fragment (#), which no server gets to see");
+  if (!boost::urls::parse_origin_form(target.path))
+    refuse(
+        fmt::format("\"{}\": no path of a URL; write what is special in it as %XX", target.path));
   return target;
 }
 

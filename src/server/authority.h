@@ -1,0 +1,48 @@
+// The host and port of a URL, of the header Host and of an address in a flag, taken apart. All who
+// read one use this, so that all mean the same host by it. A host is never cut: a text that is not
+// wholly one is refused.
+//
+//   split_authority("[::1]:80")                   // host "::1", port "80", is_address
+//   split_authority("jobs.example.org")           // no port
+//   split_authority("127.0.0.1.example.org:80")   // a name, all of it
+//   split_url("http://[::1]:80/a?b")              // "http", "[::1]:80", "/a?b"
+//
+// Why not the parser of Boost.URL: that of 1.81 takes the first four numbers of the name above for
+// an address, and the rest of it for a path.
+//
+// Thread safety: pure. The parts point into the text.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace carillon::server {
+
+struct Authority {
+  // A name, or an address without brackets.
+  std::string_view host;
+  // As it is written: it may be empty, or no number.
+  std::optional<std::string_view> port = {};
+  // If not, the host is a name, which getaddrinfo(3) does not take for an address either.
+  bool is_address = false;
+};
+
+// Reads HOST, HOST:PORT, [V6] or [V6]:PORT. Throws std::invalid_argument, which says what is wrong:
+// - no host; a user or a password in front of it;
+// - an IPv4 address that is not four decimal numbers (127.1, 0x7f000001, 0177.0.0.1);
+// - brackets around anything but an IPv6 address without a zone;
+// - a byte that no name has: all but letters, digits, and - . _
+Authority split_authority(std::string_view text);
+
+// SCHEME://AUTHORITY and what follows it.
+struct Url {
+  std::string_view scheme;
+  std::string_view authority;
+  // From the first of / ? # behind the authority on. May be empty.
+  std::string_view resource;
+};
+
+// None if the text has no "://". Neither part is looked at.
+std::optional<Url> split_url(std::string_view text);
+
+}  // namespace carillon::server
