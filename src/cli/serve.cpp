@@ -248,9 +248,10 @@ void add_limits(CLI::App& command, server::ServerOptions& options) {
             "More are refused (10000)")
       .type_name("N");
   add_value(command, "--stall-timeout", options.stall_timeout, parse_timeout,
-            "Close a connection that sends no more of a\n"
-            "command it has begun, or reads none of its\n"
-            "replies, for so long; 0: never (60s)")
+            "Close a connection that does not end a line or a\n"
+            "header it has begun, sends no more of a body, or\n"
+            "reads none of its replies, for so long; 0: never\n"
+            "(60s)")
       .type_name("DURATION");
   add_value(command, "--idle-timeout", options.idle_timeout, parse_timeout,
             "Close a connection that sends no command for so\n"

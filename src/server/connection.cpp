@@ -96,9 +96,24 @@ void Connection::process(std::uint64_t until_ns) {
   if (!session_->replies().empty()) owner_.has_replies(*this);
   // While writing_ only taken replies are a sign of life. The bytes of a client that has shown no
   // token never are: it could send one now and then for ever.
-  if (!writing_ && session_->is_known()) owner_.active(*this);
+  const bool is_old = goes_on_with_head();
+  if (!writing_ && session_->is_known() && !is_old) owner_.active(*this);
   count_memory();
   close_if_done();
+}
+
+bool Connection::is_within_head() const {
+  return session_->wants() == Wants::kInput && session_->awaits_head() &&
+         (unread() > 0 || session_->mid_command());
+}
+
+// Returns true if the line or header that comes is the one that came when it was called last.
+bool Connection::goes_on_with_head() {
+  const bool was_within = std::exchange(within_head_, is_within_head());
+  const bool is_same = std::exchange(heads_, session_->heads()) == session_->heads();
+  const bool goes_on = was_within && within_head_ && is_same;
+  if (!goes_on) is_spared_ = false;
+  return goes_on;
 }
 
 // Reading a little ahead is the cheapest way to notice that the client is gone. If it has sent more
@@ -261,6 +276,7 @@ Awaits Connection::awaits() const {
   const bool is_within = unread() > 0 || session_->mid_command();
   if (!is_within && !session_->replies().empty()) return Awaits::kNothing;
   if (!session_->is_known()) return Awaits::kToken;
+  if (is_within_head()) return Awaits::kHead;
   return is_within ? Awaits::kRest : Awaits::kCommand;
 }
 
@@ -271,7 +287,8 @@ bool Connection::may_stay() const {
 
 // Three signs of life that active() does not report. A client reads slowly: the kernel takes many
 // replies at once, so only its send queue shows that some were taken since the last look. Input has
-// arrived but was not read yet. Or the client holds jobs or a checkpoint, and so is at work.
+// arrived but was not read yet: the rest of a line or header may be among it, once. Or the client
+// holds jobs or a checkpoint, and so is at work.
 bool Connection::shows_life() {
   const int fd = socket_.native_handle();
   // A handshake has one time-out, whatever comes bit by bit.
@@ -280,7 +297,9 @@ bool Connection::shows_life() {
     const int before = std::exchange(send_queue_bytes_, queued_bytes(fd, SIOCOUTQ));
     return send_queue_bytes_ < before && may_stay();
   }
-  return queued_bytes(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_->is_at_work());
+  if (queued_bytes(fd, FIONREAD) > 0)
+    return awaits() != Awaits::kHead || !std::exchange(is_spared_, true);
+  return awaits() == Awaits::kCommand && session_->is_at_work();
 }
 
 std::string Connection::peer() const {

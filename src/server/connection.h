@@ -21,7 +21,9 @@
 // ends. It asks for a turn, and the event loop calls process() when it is this connection's turn.
 //
 // Time-outs. A StallWatch finds the clients that keep the server waiting. The connection tells its
-// owner of each sign of life, and the watch asks the connection what it awaits. If the server has
+// owner of each sign of life, and the watch asks the connection what it awaits. A command line, or
+// the header of a request, has one time-out, however its bytes come: only its first is a sign of
+// life. If the server has
 // tokens, a client that has shown none does not stay: no byte that it sends is a sign of life, nor
 // is what it is answered, unless the protocol answers anybody.
 #pragma once
@@ -180,6 +182,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void count_memory();
   void close_if_done();
   bool may_stay() const;
+  bool is_within_head() const;
+  bool goes_on_with_head();
   bool replies_may_get_lost();
   void linger();
   void poll_lingering_later();
@@ -208,6 +212,11 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool ended_ = false;    // the client has closed its half
   bool full_ = false;     // the session waits for its replies to leave
   bool closed_ = false;
+
+  // A line or a header has begun to come, when heads_ others had come as a whole.
+  bool within_head_ = false;
+  std::uint64_t heads_ = 0;
+  bool is_spared_ = false;  // shows_life() has let the same one go on once
 
   // While writing_: bytes in the kernel's send queue when shows_life() last looked.
   int send_queue_bytes_ = 0;

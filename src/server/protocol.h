@@ -87,6 +87,10 @@ class Protocol {
   virtual Wants wants() const = 0;
   // Returns true if part of a command was used, and the rest of it is next.
   virtual bool mid_command() const = 0;
+  // Returns true if a command line, or the header of a request, is next, or the rest of one.
+  virtual bool awaits_head() const = 0;
+  // How many of them have come as a whole.
+  std::uint64_t heads() const { return heads_; }
   // Returns true if the client has reserved jobs, or a checkpoint that it copies.
   virtual bool is_at_work() const = 0;
   // Returns true if its last reply has no end, which only the end of the connection ends.
@@ -124,6 +128,7 @@ class Protocol {
 
  protected:
   ReplyQueue replies_;
+  std::uint64_t heads_ = 0;
   Stranger stranger_ = Stranger::kNobody;
 };
 

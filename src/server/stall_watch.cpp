@@ -38,6 +38,7 @@ std::chrono::milliseconds StallWatch::Timeouts::of(Awaits what) const {
   switch (what) {
     case Awaits::kNothing:
       return {};
+    case Awaits::kHead:
     case Awaits::kRest:
     case Awaits::kReading:
       return stall;
@@ -54,6 +55,8 @@ std::string_view describe(Awaits what) {
   switch (what) {
     case Awaits::kCommand:
       return "sent no command";
+    case Awaits::kHead:
+      return "sent no whole line or header of a command that it had begun";
     case Awaits::kReading:
       return "read no replies";
     case Awaits::kToken:

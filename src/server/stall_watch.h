@@ -38,7 +38,8 @@ namespace carillon::server {
 // What a connection waits for its client to do.
 enum class Awaits : std::uint8_t {
   kNothing,  // it is the server's turn, or a reserve waits
-  kRest,     // to send the rest of a command or of a body
+  kHead,     // to send the rest of a command line, or of a request's header
+  kRest,     // to send the rest of a body
   kReading,  // to read its replies: the socket takes no more of them
   kCommand,  // to send the next command
   kToken,    // to show its token
@@ -69,7 +70,7 @@ class StallWatch {
  public:
   // 0: never. At most 2^38 - 1 ms, else std::invalid_argument.
   struct Timeouts {
-    std::chrono::milliseconds stall{0};  // for kRest and kReading
+    std::chrono::milliseconds stall{0};  // for kHead, kRest and kReading
     std::chrono::milliseconds idle{0};   // for kCommand
 
     // For kToken it is the shorter one of both.

@@ -95,7 +95,19 @@ class HostileHttp(HttpCase):
         self.assertLess(self.memory() - before, 100)
         for client in slow:  # each is closed when its time is over
             self.read_to_end(client)
-        self.assertIn("sent no more of a command that it had begun", self.server.log())
+        self.assertIn("of a command that it had begun", self.server.log())
+
+    def test_a_header_that_comes_byte_by_byte_has_one_time_out(self):
+        client = self.connect()
+        begun = time.monotonic()
+        client.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        with contextlib.suppress(OSError):
+            while time.monotonic() < begun + 20:
+                client.sendall(b"x")
+                time.sleep(0.1)
+        self.assertGreater(time.monotonic() - begun, 2)
+        self.assertLess(time.monotonic() - begun, 15)
+        self.assertIn("sent no whole line or header of a command", self.server.log())
 
     def test_bodies_that_come_byte_by_byte(self):
         ended = threading.Event()
@@ -233,6 +245,18 @@ class HostileHttp(HttpCase):
             b"Transfer-Encoding: chunked\r\n\r\n0x1\r\nx\r\n0\r\n\r\n",
             b"Transfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n0\r\n\r\n",
             b"Transfer-Encoding: chunked\r\n\r\n10000000000000001\r\nx\r\n0\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n1\nx\r\n0\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n1;\nx\r\n0\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n1;a=\x00\r\nx\r\n0\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n1 \r\nx\r\n0\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n1\r\nx0\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n;\r\n\r\n",
+            b"Transfer-Encoding: chunked\n\r\n0\r\n\r\n",
+            b"X: a\nContent-Length: 3\r\n\r\n",
+            b"X: a\rContent-Length: 3\r\n\r\n",
+            b"X: a\x00b\r\n\r\n",
+            b"Content-Length: 0;\r\n\r\n",
+            b": 1\r\n\r\n",
         ]
         for form in forms:
             first = b"POST /v1/tubes/victim/jobs HTTP/1.1\r\n" + HEAD + form

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "running_loop.h"
@@ -136,13 +137,44 @@ TEST_F(StalledClients, WhoShowsNoTokenDoesNotStay) {
 TEST_F(StalledClients, ASlowButSteadyBodyIsTaken) {
   start_with(kLong, kLong);
   Peer peer(tcp_);
+  peer.send("put 0 0 60 20\r\n");
   const auto before = steady_clock::now();
-  for (const char byte : kPut) {
+  for (const char byte : std::string(20, 'b') + "\r\n") {
     peer.send(std::string_view(&byte, 1));
     std::this_thread::sleep_for(milliseconds(100));
   }
   EXPECT_GT(steady_clock::now() - before, kLong);
   EXPECT_EQ(peer.read(kInserted.size()), kInserted);
+}
+
+// However its bytes come. A byte may lie unread when the time is over: then it has the time again.
+TEST_F(StalledClients, ALineOrAHeaderHasOneTimeOut) {
+  start_with(kShort, milliseconds(0));
+  for (const auto& [address, start, drip] :
+       {std::tuple{tcp_, "use a\r\nput-job 5 key=", "k"}, std::tuple{tcp_, "", "z"},
+        std::tuple{http_, "GET /healthz HTTP/1.1\r\nX: ", "x"},
+        std::tuple{http_, "GET /healthz HTTP/1.1\r\n", "X: y\r\n"}}) {
+    Peer peer(address);
+    const auto before = steady_clock::now();
+    peer.send(start);
+    while (!peer.is_closed() && steady_clock::now() < before + kLate) {
+      peer.send(drip);
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    EXPECT_TRUE(peer.is_closed()) << start;
+    EXPECT_GE(steady_clock::now() - before, kShort);
+  }
+}
+
+TEST_F(StalledClients, EachLineHasItsOwnTimeOut) {
+  start_with(kLong, milliseconds(0));
+  Peer peer(tcp_);
+  const auto before = steady_clock::now();
+  while (steady_clock::now() < before + 2 * kLong) {
+    peer.send("e a\r\nus");  // the end of a line, and the beginning of the next one
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  EXPECT_FALSE(peer.is_closed());
 }
 
 TEST_F(StalledClients, AClientThatReadsNoRepliesIsClosed) {

@@ -75,6 +75,7 @@ class Session final : public Protocol {
   Wants wants() const override;
   // Also true while the rest of a body, or of a line that is too long, is next.
   bool mid_command() const override;
+  bool awaits_head() const override { return state_ == State::kLine || state_ == State::kLongLine; }
   bool is_at_work() const override;
   bool is_known() const override { return caller_.is_known(); }
   bool may_go_on() override;

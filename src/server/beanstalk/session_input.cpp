@@ -94,6 +94,7 @@ std::size_t Session::take_line(std::string_view bytes) {
   if (first_lines_.is_request(bytes.substr(0, std::min(length, longest - 1))))
     return refuse_http(bytes);
   if (length != std::string_view::npos) {
+    ++heads_;
     const Command command = parse_command(bytes.substr(0, length));
     if (appends_at_once(command.verb) && !service_.store_has_room()) {
       no_room_ = true;
@@ -112,10 +113,12 @@ std::size_t Session::skip_long_line(std::string_view bytes) {
   const std::size_t end = bytes.find(kEnd);
   if (first_lines_.goes_on_as_request(bytes.substr(0, end))) return refuse_http(bytes);
   if (end == std::string_view::npos) return bytes.size() - (bytes.ends_with('\r') ? 1 : 0);
+  ++heads_;
   state_ = State::kLine;
   replies_.add(0, kBadFormat);
   if (!first_lines_.admits(Verb::kUnknown)) turn_away(Stranger::kUnknownCommands);
   return end + kEnd.size();
+  ++heads_;
 }
 
 std::size_t Session::swallow(std::string_view bytes) {

@@ -125,6 +125,7 @@ void Session::look_at_header() {
   asked_ = Asked{.request = std::move(request), .match = std::move(match)};
 }
 
+  ++heads_;
 void Session::require_size(const Match& match, std::uint64_t bytes) {
   const bool is_read = match.route != nullptr && match.route->method == "GET";
   const std::uint64_t most = is_read ? kOwnBody : kLargestRequest;
@@ -147,7 +148,10 @@ void Session::look_at_size() {
 void Session::take_request() {
   or_answer_problem([&] {
     std::optional<Asked> asked = std::exchange(asked_, std::nullopt);
-    if (!asked) asked = Asked{.request = reader_.take_header(), .match = {}};
+    if (!asked) {
+      ++heads_;
+      asked = Asked{.request = reader_.take_header(), .match = {}};
+    }
     Request request = std::move(asked->request);
     request.body = reader_.take_body();
     keep_alive_ = request.keep_alive;

@@ -63,6 +63,7 @@ class Session final : public Protocol {
   void close() override;
   Wants wants() const override;
   bool mid_command() const override;
+  bool awaits_head() const override { return state_ == State::kRequest && !reader_.has_header(); }
   bool is_at_work() const override { return false; }
   bool is_known() const override { return caller_.is_known(); }
   bool answers_anybody() const override { return true; }
