@@ -4,7 +4,7 @@ reserve-with-timeout-ms."""
 import time
 import unittest
 
-from protocol_case import BAD_FORMAT, NOT_FOUND, TIMED_OUT, UNKNOWN_COMMAND, Durable, InMemory, said
+from protocol_case import BAD_FORMAT, NOT_FOUND, TIMED_OUT, Durable, InMemory, said
 from wire import Reply
 
 _NOT_MILLISECONDS = said(b"NOT_MILLISECONDS")
@@ -119,17 +119,29 @@ class _OwnVerbs:
                 said(b"JOB_TOO_BIG"),
                 said(b"USING " + self.tube),
             )
-            self.check(verb + b"5\r\nhelloXY", said(b"EXPECTED_CRLF"))
-            self.check(verb + b"5 x\r\nhello\r\n", BAD_FORMAT, UNKNOWN_COMMAND)
 
-    def test_malformed(self):
-        job = b"%d" % self.c.put(b"x")
+    def test_behind_a_put_that_is_malformed_nothing_is_read(self):
         for line in (
             b"put-ms ", b"put-ms 0 0 60000", b"put-ms 4294967296 0 60000 1", b"put-ms 0 -1 60000 1",
             b"put-ms 0 18446744073709551616 60000 1", b"put-ms 0 0 18446744073709551616 1",
             b"put-ms 0 0 60000 1x", b"put-ms 0 1.5 60000 1", b"put-at 0 x 60000 1",
-            b"put-at 0 -1 60000 1", b"put-at 0 18446744073709551616 60000 1", b"release-ms " + job,
-            b"release-ms " + job + b" 0", b"release-ms " + job + b" 0 -1",
+            b"put-at 0 -1 60000 1", b"put-at 0 18446744073709551616 60000 1",
+            b"put-at 0 0 60000 1 x", b"put-job one", b"set-schedule -s 1",
+        ):  # fmt: skip
+            with self.subTest(line), self.worker() as client:
+                client.send(line + b"\r\nuse stolen\r\n")
+                self.assertEqual(client.reply(), BAD_FORMAT)
+                self.assertEqual(client.wait_for_end(), b"")
+        for line in (b"put-ms 0 0 60000 5", b"put-at 0 0 60000 5", b"put-job 5"):
+            with self.subTest(line), self.worker() as client:
+                client.send(line + b"\r\nhelloXYuse stolen\r\n")
+                self.assertEqual(client.reply(), said(b"EXPECTED_CRLF"))
+                self.assertEqual(client.wait_for_end(), b"")
+
+    def test_malformed(self):
+        job = b"%d" % self.c.put(b"x")
+        for line in (
+            b"release-ms " + job, b"release-ms " + job + b" 0", b"release-ms " + job + b" 0 -1",
             b"release-ms " + job + b" 0 18446744073709551616",
             b"release-ms " + job + b" 4294967296 0", b"reserve-with-timeout-ms ",
             b"reserve-with-timeout-ms x", b"reserve-with-timeout-ms -1",

@@ -183,7 +183,6 @@ TEST_F(SessionAttempts, WhatIsWrongIsNamed) {
             "BAD_OPTION \"pri\": no such option; there are group weight max-attempts backoff "
             "jitter lost puts max-running rate burst put-rate put-burst retention\r\n");
   EXPECT_EQ(client.say("set-tube -mail jitter=5%\r\n"), "BAD_FORMAT\r\n");
-  EXPECT_EQ(client.say("fail-job 1\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1 4 ttr=5s\r\nquit\r\n").substr(0, 17), "BAD_OPTION \"ttr\":");
   EXPECT_EQ(client.say("fail-job 1 4\r\nquit\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("fail-job 1 70000\r\n" + std::string(70'000, 'x') + "\r\n"),

@@ -79,7 +79,6 @@ TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(client.say("put-job 4 on-conflict=ignore\r\nquit\r\n"),
             "BAD_OPTION on-conflict: needs a key\r\n");
   EXPECT_EQ(client.say("put-job 4 due=9999999999999999\r\nquit\r\n"), "OUT_OF_RANGE\r\n");
-  EXPECT_EQ(client.say("put-job four\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "TIMED_OUT\r\n");
 }
 
@@ -116,7 +115,7 @@ TEST_F(SessionJobs, ALineWithALongKeyIsTakenAndALongerOneIsNot) {
   EXPECT_EQ(client.say("peek-job key=" + key + "k\r\n"), "BAD_FORMAT\r\n");
   const std::string spaces(kMaxLongLine - line.size() - 2, ' ');
   EXPECT_EQ(client.say(line + spaces + "\r\nb\r\n"), "EXISTS 1 delayed\r\n");
-  EXPECT_EQ(client.say(line + spaces + " \r\n"), "BAD_FORMAT\r\n");
+  EXPECT_EQ(client.say(line + spaces + " \r\nb\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("put 0 0 60 1" + spaces + "\r\n"), "BAD_FORMAT\r\n") << "as in beanstalkd";
   EXPECT_EQ(client.say("list-tube-used\r\n"), "USING default\r\n");
 }
@@ -153,7 +152,6 @@ TEST_F(SessionJobs, AJobIsPatched) {
   EXPECT_EQ(client.say("patch-job 1 body=300000\r\n" + std::string(300'000, 'b') +
                        "\r\nlist-tube-used\r\n"),
             "JOB_TOO_BIG\r\nUSING default\r\n");
-  EXPECT_EQ(client.say("patch-job 1 body=1\r\nabc\r\n"), "EXPECTED_CRLF\r\nUNKNOWN_COMMAND\r\n");
 }
 
 TEST_F(SessionJobs, ABodyThatIsReplacedWhileItIsReadIsReadAnew) {

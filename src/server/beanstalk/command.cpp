@@ -5,6 +5,9 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <stdexcept>
+
+#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -126,6 +129,7 @@ Form read_put(std::string_view rest, Command& c) {
   }
   arguments.number(c.bytes, kMaxU32);
   if (!arguments.ok()) return Form::kBad;
+  c.body = Command::Body::kCounted;
   return arguments.ok_to_the_end() ? Form::kGood : Form::kCountedBad;
 }
 
@@ -205,6 +209,25 @@ Form read_job(std::string_view rest, Command& c) {
   return good_if(is_key(c.key));
 }
 
+// A body follows a patch-job whose options say so.
+Form read_patch(std::string_view rest, Command& c) {
+  using Body = Command::Body;
+  const Form form = read_job(rest, c);
+  try {
+    std::string_view options = c.options;
+    while (const auto option = take_option(options)) {
+      if (option->name != "body") continue;
+      const auto bytes = number(option->value.value_or(""));
+      const bool is_told = c.body == Body::kNone && bytes && *bytes <= kMaxU32;
+      c.body = is_told ? Body::kCounted : Body::kUnknown;
+      c.bytes = is_told ? static_cast<std::uint32_t>(*bytes) : 0;
+    }
+  } catch (const std::invalid_argument&) {
+    if (c.options.find("body=") != std::string_view::npos) c.body = Body::kUnknown;
+  }
+  return form;
+}
+
 Form read_job_alone(std::string_view rest, Command& c) {
   const Form form = read_job(rest, c);
   return c.options.empty() ? form : Form::kBad;
@@ -220,7 +243,9 @@ Form read_tube_and_options(std::string_view rest, Command& c) {
 Form read_size(std::string_view rest, Command& c) {
   const std::string_view bytes = take_word(rest);
   c.options = rest;
-  return good_if(Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end());
+  if (!Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end()) return Form::kBad;
+  c.body = Command::Body::kCounted;
+  return Form::kGood;
 }
 
 Form read_id_and_size(std::string_view rest, Command& c) {
@@ -247,6 +272,26 @@ struct Prefix {
   std::size_t longest = kMaxLine;  // a line, with its CR LF
 };
 
+using Body = Command::Body;
+
+// What is known of the body before the arguments are read.
+Body body_of(Verb verb) {
+  switch (verb) {
+    case Verb::kPut:
+    case Verb::kPutMs:
+    case Verb::kPutAt:
+    case Verb::kPutJob:
+    case Verb::kPutJobs:
+    case Verb::kDeleteJobs:
+    case Verb::kReleaseJobs:
+    case Verb::kFailJob:
+    case Verb::kSetSchedule:
+      return Body::kUnknown;
+    default:
+      return Body::kNone;
+  }
+}
+
 // The first match wins. What is said most often comes first: each verb costs those behind it.
 constexpr std::array kPrefixes = {
     Prefix{"put ", Verb::kPut, read_put},
@@ -264,7 +309,7 @@ constexpr std::array kPrefixes = {
     Prefix{"put-jobs ", Verb::kPutJobs, read_size, kMaxLongLine},
     Prefix{"delete-jobs ", Verb::kDeleteJobs, read_size, kMaxLongLine},
     Prefix{"release-jobs ", Verb::kReleaseJobs, read_size, kMaxLongLine},
-    Prefix{"patch-job ", Verb::kPatchJob, read_job, kMaxLongLine},
+    Prefix{"patch-job ", Verb::kPatchJob, read_patch, kMaxLongLine},
     Prefix{"cancel-job ", Verb::kCancelJob, read_job, kMaxLongLine},
     Prefix{"peek-job ", Verb::kPeekJob, read_job_alone, kMaxLongLine},
     Prefix{"show-job ", Verb::kShowJob, read_job_alone, kMaxLongLine},
@@ -342,16 +387,24 @@ std::size_t longest_line(std::string_view bytes) {
 
 Command parse_command(std::string_view line) {
   Command command;
-  if (line.find('\0') != std::string_view::npos) {
-    command.form = Form::kBad;
-    return command;
-  }
   for (const Prefix& prefix : kPrefixes) {
     if (!line.starts_with(prefix.text)) continue;
     command.verb = prefix.verb;
+    command.body = body_of(prefix.verb);
     command.form = prefix.read(line.substr(prefix.text.size()), command);
-    return command;
+    break;
   }
+  if (line.find('\0') != std::string_view::npos) command.form = Form::kBad;
+  return command;
+}
+
+Command parse_long_line(std::string_view start) {
+  Command command = parse_command(start);
+  command.form = Form::kBad;
+  // The size stands in front of the options, and may be cut if there are none. That of a patch-job
+  // is one of the options.
+  const bool may_be_cut = command.body == Body::kCounted && command.options.empty();
+  if (may_be_cut || command.verb == Verb::kPatchJob) command.body = Body::kUnknown;
   return command;
 }
 

@@ -130,8 +130,13 @@ struct Command {
   queue::UtcMs due_at = 0;    // put-at
   queue::Millis ttr = 0;      // put, put-ms, put-at: as sent, even if it is 0
   queue::Millis timeout = 0;  // reserve-with-timeout, reserve-with-timeout-ms
-  // The puts, fail-job, set-schedule and the batches: the size of the body. Also set when the form
-  // is kCountedBad, because a body that is too big is swallowed then too.
+  // What follows the line, also if the form is not good.
+  enum class Body : std::uint8_t {
+    kNone,
+    kCounted,  // a body of `bytes`
+    kUnknown,  // a body, but the line does not say of what size
+  };
+  Body body = Body::kNone;
   std::uint32_t bytes = 0;
   std::uint32_t bound = 0;  // kick, reserve-jobs
   // These point into the line. name-client, auth: `tube` is the name, or the token; so it is of a
@@ -171,5 +176,8 @@ constexpr bool is_in_seconds(const Command& command) {
 // Never fails: a line that is no command gives Verb::kUnknown, a malformed one Form::kBad.
 // REQUIRES: `line` contains no CR LF.
 Command parse_command(std::string_view line);
+// The same for the first bytes of a line that is too long. It is malformed; its body is that of the
+// whole line.
+Command parse_long_line(std::string_view start);
 
 }  // namespace carillon::server::beanstalk

@@ -280,16 +280,6 @@ bool read_job_option(const OptionText& part, OptionsOf of, JobOptions& options) 
   return true;
 }
 
-std::optional<std::uint32_t> body_bytes_in(std::string_view text) {
-  constexpr std::string_view kBody = "body=";
-  std::size_t at = text.starts_with(kBody) ? 0 : text.find(" body=");
-  if (at == std::string_view::npos) return std::nullopt;
-  at = text.find('=', at) + 1;
-  const auto bytes = number(text.substr(at, text.find(' ', at) - at));
-  if (!bytes || *bytes > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
-  return static_cast<std::uint32_t>(*bytes);
-}
-
 void apply(const JobOptions& options, queue::RetryPolicy& policy) {
   policy.max_attempts = options.max_attempts.value_or(policy.max_attempts);
   if (options.backoff) {

@@ -140,7 +140,4 @@ std::string option_names(OptionsOf of);
 // are options of kBatch.
 void set_defaults(std::string_view defaults, JobOptions& options);
 
-// Returns how many bytes of a body follow options that were refused, as far as they say so.
-std::optional<std::uint32_t> body_bytes_in(std::string_view text);
-
 }  // namespace carillon::server::beanstalk

@@ -92,8 +92,22 @@ void Session::end_of_input() {
 
 // --- Commands: each whole line comes to carry_out().
 
+// A body that is neither taken nor discarded would be read as commands, which somebody else than
+// the client may have written. So the connection ends then. beanstalkd reads the body of a
+// malformed put so, and its clients rely on it.
 void Session::carry_out(const Command& command) {
-  if (command.form == Form::kBad) return replies_.add(0, kBadFormat);
+  verb_ = command.verb;
+  if (command.form == Form::kBad) {
+    replies_.add(0, kBadFormat);
+  } else {
+    carry_out_well_formed(command);
+  }
+  const bool is_read_as_commands = command.verb == Verb::kPut && command.form != Form::kGood;
+  const bool has_body = command.body != Command::Body::kNone;
+  if (has_body && state_ == State::kLine && !is_read_as_commands) close();
+}
+
+void Session::carry_out_well_formed(const Command& command) {
   ++service_.counters().of(command.verb);
   or_answer_failure([&] {
     // Other forms are answered with an error, and change nothing.

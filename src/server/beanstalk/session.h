@@ -118,6 +118,8 @@ class Session final : public Protocol {
   void turn_away(Stranger stranger);
 
   void carry_out(const Command& command);
+  void carry_out_well_formed(const Command& command);
+  void end_if_lost();
   bool is_forbidden(const Command& command);
   std::string lacks_tubes(const Command& command, Reach reach);
   std::string lacks_tube_of(queue::JobId id);
@@ -306,6 +308,7 @@ class Session final : public Protocol {
   Caller caller_;
   bool watched_are_allowed_ = false;  // by the token, as lacks_watched() has found
   FirstLines first_lines_;
+  Verb verb_ = Verb::kUnknown;  // of the command that is under way
   State state_ = State::kLine;
   bool input_ended_ = false;
   bool producer_ = false;
@@ -321,13 +324,16 @@ class Session final : public Protocol {
   JobOptions options_;                         // and its options, if it is put-job or patch-job;
   std::string key_;                            // and what they name; or a schedule's name,
   std::unique_ptr<ScheduleOptions> schedule_;  // and what is asked for, if it is set-schedule
-  std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls
-  queue::LargeBody large_;   // kPieces; body_ has the part of the next piece that came
-  std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come
-  std::string_view reply_;   // kSwallow: the reply after that
-  queue::Kick kick_;         // kKicking
-  queue::DelayedPeek peek_;  // kPeeking
-  std::unique_ptr<JobPage> page_;           // kPaging, and kReading for a body of it
+  std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
+  queue::LargeBody large_;  // kPieces; body_ has the part of the next piece that came
+  // kLongLine: what follows the line. kSwallow: the body has ended with CR LF, so far.
+  Command::Body after_line_ = Command::Body::kNone;
+  bool ends_well_ = true;
+  std::uint64_t left_ = 0;         // kSwallow: bytes still to be discarded; kListing: names to come
+  std::string_view reply_;         // kSwallow: the reply after that
+  queue::Kick kick_;               // kKicking
+  queue::DelayedPeek peek_;        // kPeeking
+  std::unique_ptr<JobPage> page_;  // kPaging, and kReading for a body of it
   std::unique_ptr<GatheredJobs> gathered_;  // of a reserve-jobs
   std::unique_ptr<EachJob> each_;           // kEachJob
   std::unique_ptr<queue::JobBulk> bulk_;    // kChanging

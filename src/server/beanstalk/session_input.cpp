@@ -105,6 +105,10 @@ std::size_t Session::take_line(std::string_view bytes) {
     return length + kEnd.size();
   }
   if (bytes.size() < longest) return 0;
+  const Command refused = parse_long_line(bytes.substr(0, longest - 1));
+  verb_ = refused.verb;
+  after_line_ = refused.body;
+  left_ = refused.bytes;
   state_ = State::kLongLine;
   return longest - 1;  // the last byte is kept: it may be the CR of the line's end
 }
@@ -115,7 +119,12 @@ std::size_t Session::skip_long_line(std::string_view bytes) {
   if (end == std::string_view::npos) return bytes.size() - (bytes.ends_with('\r') ? 1 : 0);
   ++heads_;
   state_ = State::kLine;
-  replies_.add(0, kBadFormat);
+  if (after_line_ == Command::Body::kCounted && verb_ != Verb::kPut) {
+    swallow_and_answer(left_, kBadFormat);
+  } else {
+    replies_.add(0, kBadFormat);
+    if (after_line_ != Command::Body::kNone) end_if_lost();
+  }
   if (!first_lines_.admits(Verb::kUnknown)) turn_away(Stranger::kUnknownCommands);
   return end + kEnd.size();
   ++heads_;
@@ -124,12 +133,23 @@ std::size_t Session::skip_long_line(std::string_view bytes) {
 std::size_t Session::swallow(std::string_view bytes) {
   const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
   left_ -= taken;
-  if (left_ == 0) {
-    state_ = State::kLine;
-    replies_.add(0, reply_);
-    body_.clear();  // it may hold the reply
+  if (left_ < kEnd.size()) {
+    const std::string_view end = kEnd.substr(0, kEnd.size() - left_);
+    const std::string_view part = end.substr(end.size() - std::min(end.size(), taken));
+    ends_well_ = ends_well_ && bytes.substr(0, taken).ends_with(part);
   }
+  if (left_ > 0) return taken;
+  state_ = State::kLine;
+  replies_.add(0, reply_);
+  body_.clear();  // it may hold the reply
+  if (!ends_well_) end_if_lost();
   return taken;
+}
+
+// Nobody knows where the next command begins: what follows may be a part of a body, which somebody
+// else than the client has written. beanstalkd reads on after a put, and its clients rely on it.
+void Session::end_if_lost() {
+  if (verb_ != Verb::kPut) close();
 }
 
 }  // namespace carillon::server::beanstalk

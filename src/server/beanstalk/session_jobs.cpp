@@ -64,21 +64,17 @@ void Session::begin_patch(const Command& c) {
   try {
     options_ = parse_job_options(c.options, OptionsOf::kPatch);
   } catch (const std::invalid_argument& error) {
-    const auto bytes = body_bytes_in(c.options);
-    if (bytes) return refuse_options(*bytes, error.what());
+    if (c.body == Command::Body::kCounted) return refuse_options(c.bytes, error.what());
     return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
   }
   put_ = c;
   options_.key = c.key;
   keep_texts();
   put_.key = options_.key;
-  if (!options_.body) return patch_job(std::nullopt);
-  const std::uint32_t bytes = *options_.body;
-  if (bytes > service_.options().max_job_size || bytes > queue::kBodyPiece)
-    return swallow_and_answer(bytes, "JOB_TOO_BIG\r\n");
-  if (!may_add_body(bytes, bytes)) return;
-  put_.bytes = bytes;
-  state_ = State::kBody;
+  if (c.body == Command::Body::kNone) return patch_job(std::nullopt);
+  if (c.bytes > service_.options().max_job_size || c.bytes > queue::kBodyPiece)
+    return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
+  if (may_add_body(c.bytes, c.bytes)) state_ = State::kBody;
 }
 
 void Session::patch_job(std::optional<std::string_view> body) {

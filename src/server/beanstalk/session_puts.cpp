@@ -80,6 +80,7 @@ bool Session::may_add_body(std::uint64_t bytes, std::size_t held) {
 // Discards the body and its end, and then answers.
 void Session::swallow_and_answer(std::uint64_t bytes, std::string_view reply) {
   left_ = bytes + kEnd.size();
+  ends_well_ = true;
   reply_ = reply;
   state_ = State::kSwallow;
 }
@@ -103,7 +104,10 @@ std::size_t Session::take_body(std::string_view bytes) {
 
 void Session::finish_put(std::string_view body_and_end) {
   state_ = State::kLine;
-  if (!body_and_end.ends_with(kEnd)) return replies_.add(0, kExpectedEnd);
+  if (!body_and_end.ends_with(kEnd)) {
+    replies_.add(0, kExpectedEnd);
+    return end_if_lost();
+  }
   body_and_end.remove_suffix(kEnd.size());
   if (put_.verb == Verb::kPatchJob) return patch_job(body_and_end);
   if (put_.verb == Verb::kFailJob) return fail_job(body_and_end);
@@ -224,6 +228,7 @@ void Session::finish_large_put() {
     replies_.add(0, kExpectedEnd);
   }
   if (!done) give_up_large_body();
+  if (body_ != kEnd) end_if_lost();
 }
 
 // If the store fails, the next start does it.

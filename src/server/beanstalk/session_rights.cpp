@@ -4,38 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include "server/beanstalk/job_options.h"
 #include "server/beanstalk/session.h"
 
 namespace carillon::server::beanstalk {
 namespace {
 
 constexpr std::string_view kEnd = "\r\n";
-
-// How many bytes of a body follow the line.
-std::uint64_t body_bytes(const Command& command) {
-  if (command.verb != Verb::kPatchJob) return command.bytes;
-  return body_bytes_in(command.options).value_or(0);
-}
-
-bool has_body(const Command& command) {
-  switch (command.verb) {
-    case Verb::kPut:
-    case Verb::kPutMs:
-    case Verb::kPutAt:
-    case Verb::kPutJob:
-    case Verb::kPutJobs:
-    case Verb::kDeleteJobs:
-    case Verb::kReleaseJobs:
-    case Verb::kFailJob:
-    case Verb::kSetSchedule:
-      return true;
-    case Verb::kPatchJob:
-      return body_bytes_in(command.options).has_value();
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
@@ -55,7 +29,7 @@ bool Session::may_go_on() {
 }
 
 // Answers the client, and returns true, if its token does not allow the command, or if the store
-// fails while its tube is looked at. What belongs to the command is never read as the next one.
+// fails while its tube is looked at and a body follows.
 bool Session::is_forbidden(const Command& command) {
   const Rights rights = entry_of(command.verb).rights;
   std::string why = caller_.lacks(rights);
@@ -63,14 +37,14 @@ bool Session::is_forbidden(const Command& command) {
     if (why.empty() && rights.needs != Needs::kNothing && !caller_.may_use_all_tubes())
       why = lacks_tubes(command, rights.reach);
   } catch (const queue::StoreError& error) {
-    if (!has_body(command)) throw;
+    if (command.body != Command::Body::kCounted) throw;
     service_.report_store_failure(error.what());
-    swallow_and_answer(body_bytes(command), "INTERNAL_ERROR\r\n");
+    swallow_and_answer(command.bytes, "INTERNAL_ERROR\r\n");
     return true;
   }
   if (why.empty()) return false;
-  if (has_body(command)) {
-    refuse_body(body_bytes(command), kForbidden, why);
+  if (command.body == Command::Body::kCounted) {
+    refuse_body(command.bytes, kForbidden, why);
   } else {
     replies_.add(0, kForbidden, std::string_view(why), kEnd);
   }

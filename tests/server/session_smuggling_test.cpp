@@ -1,0 +1,168 @@
+// A body is never read as commands, whatever is wrong with the command that announces it: it is
+// discarded, or the connection ends. Somebody else than the client may have written it.
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "test_server.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kBody = "cancel-jobs victim\r\nuse stolen";
+const std::string kBytes = std::to_string(kBody.size());
+
+class SessionSmuggling : public testing::Test {
+ protected:
+  SessionSmuggling() {
+    Client client(server);
+    client.say("use victim\r\nput 0 0 60 1\r\nv\r\nput 0 100 60 1\r\nw\r\n");
+  }
+
+  bool is_victim_whole() {
+    const auto stats = server.engine.tube_stats(server.now, "victim");
+    return stats && stats->jobs.ready == 1 && stats->jobs.delayed == 1;
+  }
+
+  // What a client is answered that says this, in pieces of so many bytes, and what it does next.
+  struct Outcome {
+    std::string replies;
+    bool is_closed = false;
+  };
+  Outcome say(const std::string& bytes, std::size_t piece) {
+    Client client(server);
+    Outcome outcome{.replies = client.say("name-client me\r\n")};
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      outcome.replies += client.say(bytes.substr(at, piece));
+    outcome.is_closed = client.session().wants() == Session::Wants::kNothing;
+    if (!outcome.is_closed) {
+      EXPECT_EQ(client.say("list-tube-used\r\n"), "USING default\r\n") << bytes.substr(0, 60);
+    }
+    EXPECT_EQ(outcome.replies.substr(0, 7), "NAMED\r\n");
+    outcome.replies.erase(0, 7);
+    return outcome;
+  }
+
+  void expect(const std::string& line, std::string_view answer, bool is_closed,
+              std::string_view body = kBody) {
+    const std::string bytes = line + "\r\n" + std::string(body) + "\r\n";
+    for (const std::size_t piece : {bytes.size(), std::size_t{1}, std::size_t{7}}) {
+      const Outcome outcome = say(bytes, piece);
+      EXPECT_TRUE(outcome.replies.starts_with(answer)) << line.substr(0, 60) << outcome.replies;
+      EXPECT_EQ(outcome.replies.find("\r\n"), outcome.replies.size() - 2) << outcome.replies;
+      EXPECT_EQ(outcome.is_closed, is_closed) << line.substr(0, 60) << " in " << piece;
+      EXPECT_TRUE(is_victim_whole()) << line.substr(0, 60);
+    }
+  }
+
+  TestServer server{{.max_job_size = 1 << 20}};
+};
+
+TEST_F(SessionSmuggling, BehindALineThatIsTooLong) {
+  const std::string text(kMaxScheduleLine, 'k');
+  for (const std::string& verb :
+       std::initializer_list<std::string>{"put-job ", "put-jobs ", "delete-jobs ", "release-jobs ",
+                                          "fail-job 7 ", "set-schedule s "})
+    expect(verb + kBytes + " key=" + text, "BAD_FORMAT", false);
+  // Where the size stands in what was cut, or may.
+  expect("set-schedule " + text + " " + kBytes, "BAD_FORMAT", true);
+  expect("put-job " + std::string(kMaxLongLine, '0') + kBytes, "BAD_FORMAT", true);
+  expect("put-job " + std::string(kMaxLongLine, ' ') + kBytes, "BAD_FORMAT", true);
+  expect("patch-job 1 attributes=" + text + " body=" + kBytes, "BAD_FORMAT", true);
+  expect("patch-job key=" + text + " body=" + kBytes, "BAD_FORMAT", true);
+  expect("patch-job 1 body=" + kBytes + " attributes=" + text, "BAD_FORMAT", true);
+  expect("put-ms 0 0 60000" + text + " " + kBytes, "BAD_FORMAT", true);
+}
+
+TEST_F(SessionSmuggling, BehindAMalformedLine) {
+  using namespace std::string_literals;
+  for (const std::string& line :
+       std::initializer_list<std::string>{"put-job x"s,
+                                          "put-job -1"s,
+                                          "put-job 4294967296"s,
+                                          "put-job "s,
+                                          "put-job  "s + kBytes,
+                                          "put-job "s + kBytes + "\t"s,
+                                          "put-jobs 1e3"s,
+                                          "delete-jobs 0x10"s,
+                                          "release-jobs"s + " x"s,
+                                          "fail-job x "s + kBytes,
+                                          "fail-job 1"s,
+                                          "fail-job 18446744073709551616 "s + kBytes,
+                                          "set-schedule s"s,
+                                          "set-schedule -s "s + kBytes,
+                                          "set-schedule s* "s + kBytes,
+                                          "put-ms 0 0 60000 "s + kBytes + " "s,
+                                          "put-ms 0 -1 60000 "s + kBytes,
+                                          "put-ms 0 0 60000"s,
+                                          "put-at 0 x 60000 "s + kBytes,
+                                          "put-job "s + kBytes + " key=a\0b"s,
+                                          "patch-job x body="s + kBytes,
+                                          "patch-job key=\" body="s + kBytes,
+                                          "patch-job 1\0 body="s + kBytes})
+    expect(line, "BAD_FORMAT", true);
+}
+
+TEST_F(SessionSmuggling, BehindOptionsThatAreRefused) {
+  for (const std::string& line : std::initializer_list<std::string>{
+           "put-job " + kBytes + " delya=3s", "put-job " + kBytes + " key=\"a",
+           "put-jobs " + kBytes + " key=a", "delete-jobs " + kBytes + " delay=3s",
+           "release-jobs " + kBytes + " key=a", "fail-job 1 " + kBytes + " ttr=5s",
+           "set-schedule s " + kBytes + " every=x", "patch-job 1 prj=2 body=" + kBytes,
+           "patch-job 1 body=" + kBytes + " attributes=x"})
+    expect(line, "BAD_OPTION", false);
+  for (const std::string& line : std::initializer_list<std::string>{
+           "patch-job 1 body=x", "patch-job 1 body=-1", "patch-job 1 body=4294967296",
+           "patch-job 1 body=1 body=" + kBytes, "patch-job 1 body=\"" + kBytes})
+    expect(line, "BAD_OPTION", true);
+}
+
+TEST_F(SessionSmuggling, TextInQuotesAnnouncesNoBody) {
+  Client client(server);
+  EXPECT_EQ(client.say("put-job 1\r\na\r\n"), "INSERTED 3\r\n");
+  const std::string refused = client.say("patch-job 3 attributes=\"{} body=9\"\r\nuse a\r\n");
+  EXPECT_TRUE(refused.starts_with("BAD_OPTION")) << refused;
+  EXPECT_TRUE(refused.ends_with("\r\nUSING a\r\n")) << refused;
+  EXPECT_EQ(client.say("patch-job 3 pri=\"5\"\r\nlist-tube-used\r\n"), "PATCHED 3\r\nUSING a\r\n");
+}
+
+// The client counts signs and not bytes, say.
+TEST_F(SessionSmuggling, BehindABodyOfAnotherSize) {
+  const std::string fewer = "8";
+  for (const std::string& line : std::initializer_list<std::string>{
+           "put-job " + fewer, "put-jobs " + fewer, "delete-jobs " + fewer, "release-jobs " + fewer,
+           "fail-job 1 " + fewer, "set-schedule s " + fewer + " every=1m",
+           "patch-job 3 body=" + fewer, "put-ms 0 0 60000 " + fewer, "put-at 0 0 60000 " + fewer})
+    expect(line, "EXPECTED_CRLF", true, "eight...cancel-jobs victim\r\ncancel-jobs victim");
+  for (const std::string& line :
+       std::initializer_list<std::string>{"put-job " + fewer + " delya=3s", "fail-job 1 8 ttr=5s"})
+    expect(line, "BAD_OPTION", true, "eight...cancel-jobs victim\r\ncancel-jobs victim");
+}
+
+// As beanstalkd has it, and its clients rely on it.
+TEST_F(SessionSmuggling, APutIsAsInBeanstalkd) {
+  Client client(server);
+  EXPECT_EQ(client.say("put 0 0 60 5 \r\nuse a\r\n"), "BAD_FORMAT\r\nUSING a\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 5" + std::string(300, ' ') + "\r\nuse b\r\n"),
+            "BAD_FORMAT\r\nUSING b\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 1\r\nabcuse c\r\n"), "EXPECTED_CRLF\r\nUSING c\r\n");
+}
+
+TEST_F(SessionSmuggling, WhenTheStoreFails) {
+  // A large body asks for the rate of its tube, and begins to be written.
+  server.store.appends_fail = true;
+  const std::string body = "\r\ncancel-jobs victim\r\n" + std::string(300'000, 'x');
+  for (const std::string& verb :
+       std::initializer_list<std::string>{"put-job ", "put 0 0 60 ", "put-ms 0 0 60000 "}) {
+    Client client(server);
+    const std::string bytes = verb + std::to_string(body.size()) + "\r\n" + body + "\r\n";
+    EXPECT_EQ(client.say(bytes), "INTERNAL_ERROR\r\n") << verb;
+  }
+  EXPECT_TRUE(is_victim_whole());
+}
+
+}  // namespace
+}  // namespace carillon::server::beanstalk
