@@ -9,6 +9,11 @@ async function retry(group) {
   return changeMany("retry", "Retry", { filter: group.filter });
 }
 
+// What is not UTF-8 is told in Base64.
+function textOf(group, name) {
+  return group[name] ?? `${group[`${name}_base64`]} (Base64)`;
+}
+
 export async function showDead(view) {
   const reading = allTubes().then((all) => all.filter((one) => one.jobs.buried));
   const tube = view.query.tube || (await reading)[0]?.name;
@@ -31,11 +36,12 @@ export async function showDead(view) {
   button("Cancel all\u2026", all("cancel", "Cancel"), { class: "danger" })),
   told.reasons.length ? h("section", { class: "card" }, table("Reasons",
     ["reason", "jobs", "state", "oldest", "newest", "example", "actions"],
-    told.reasons.map((group) => [h("span", { title: group.error }, group.reason),
+    told.reasons.map((group) => [
+      h("span", { title: textOf(group, "error") }, textOf(group, "reason")),
       count(group.jobs), state(group.dead === group.jobs ? "dead" : "buried"), time(group.oldest),
       time(group.newest), link("job", { id: group.example_id }, group.example_id),
       group.filter ? button("Retry\u2026", async () => { if (await retry(group)) view.again(); },
-        { "aria-label": `Retry the jobs: ${group.reason}` }) : ""]), [1]),
+        { "aria-label": `Retry the jobs: ${textOf(group, "reason")}` }) : ""]), [1]),
   told.other_jobs ? h("p", { class: "quiet" }, `${jobs(told.other_jobs)} have further reasons.`) :
     null) : empty("None is left in this tube."));
   return told.looked_at < 1000 ? 3 : 15;  // each of them costs a look at its story

@@ -46,11 +46,12 @@ function groupTable(view, tube, { groups, next_page_token: next }) {
   return h("section", { class: "card" }, h("h2", {}, `Groups of tube ${tube}`),
     groups.length ? table("Groups",
       ["group", "ready", "reserved", "weight", "at once", "rate", "action"],
-      groups.map((group) => [link("jobs", { tube, group: group.name }, group.name),
+      groups.map((group) => [group.name === undefined ? `${group.name_base64} (Base64)` :
+        link("jobs", { tube, group: group.name }, group.name),
         count(group.jobs.ready), count(group.jobs.reserved), count(group.weight),
         group.limits.max_running ? count(group.limits.max_running) : "none",
         rateText(group.limits.rate),
-        button("Change\u2026", async () => {
+        group.name === undefined ? "" : button("Change\u2026", async () => {
           const path = `${tubePath(tube)}/groups/${encodeURIComponent(group.name)}`;
           if (await change(`group ${group.name}`, path, group, [{ name: "weight", label: "Weight",
             type: "number", min: 1, value: group.weight }])) view.again();

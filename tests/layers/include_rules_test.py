@@ -163,6 +163,7 @@ ALLOWED = [
     ("src/queue/engine/engine.cpp", '#include "queue/engine/tube.h"'),
     ("src/queue/engine/engine.cpp", '#include "carillon/queue/store.h"'),
     ("src/queue/store/journal.cpp", '#include "base/file_io.h"'),
+    ("src/queue/engine/engine.cpp", '#include "base/text.h"'),
     ("src/server/beanstalk/session.cpp", '#include "server/connection.h"'),
     ("src/server/beanstalk/session.cpp", "#include <boost/asio.hpp>"),
     ("src/cli/main.cpp", '#include "carillon/queue/engine.h"'),

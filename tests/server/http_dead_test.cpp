@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "http_fixture.h"
 
@@ -42,15 +43,35 @@ TEST_F(HttpDead, DeadJobsAreGroupedByReasonAndThoseOfOneRetried) {
   EXPECT_EQ(ask("GET", "/v1/tubes/mail/dead").value().at("reasons").as_array().size(), 1U);
 }
 
-TEST_F(HttpDead, AReasonThatIsNoTextCannotBeAskedFor) {
-  put(R"({"retry":{"max_attempts":1}})");
-  const auto got = server.engine.connect();
-  server.engine.watch(got, "mail");
-  server.engine.reserve(got, server.now, 0);
-  server.engine.fail(got, server.now, 1, {.error = "\xff\xfe"});
-  const json::value dead = ask("GET", "/v1/tubes/mail/dead").value();
-  EXPECT_EQ(dead.at("reasons").at(0).at("jobs").to_number<int>(), 1);
-  EXPECT_TRUE(dead.at("reasons").at(0).at("filter").is_null());
+TEST_F(HttpDead, ReasonsThatAreNoTextAreToldApartAndAskedForInBase64) {
+  const auto worker = server.engine.connect();
+  server.engine.watch(worker, "mail");
+  for (const auto& [id, error] : {std::pair{1u, "\xff\xfe"}, std::pair{2u, "\xfe\xff"}}) {
+    put(R"({"retry":{"max_attempts":1}})");
+    server.engine.reserve(worker, server.now, 0);
+    server.engine.fail(worker, server.now, id, {.error = error});
+  }
+  const json::array reasons = ask("GET", "/v1/tubes/mail/dead").value().at("reasons").as_array();
+  ASSERT_EQ(reasons.size(), 2u);
+  for (const json::value& reason : reasons) {
+    const bool is_first = reason.at("example_id") == 1;
+    EXPECT_EQ(reason.at("reason_base64"), is_first ? "//4=" : "/v8=");
+    EXPECT_EQ(reason.at("error_base64"), is_first ? "//4=" : "/v8=");
+    const std::string retry = json::serialize(json::object{{"filter", reason.at("filter")}});
+    EXPECT_EQ(ask("POST", "/v1/jobs:retry", retry).value().at("changed"), 1) << retry;
+  }
+}
+
+// 1 000 bytes of an error are kept, 200 shown here, and 120 are its reason.
+TEST_F(HttpDead, NoSignIsCutInTwo) {
+  std::string error = "x";
+  while (error.size() < 2'000) error += "\u00e9";
+  die(error);
+  const json::value reason = ask("GET", "/v1/tubes/mail/dead").value().at("reasons").at(0);
+  EXPECT_EQ(reason.at("reason").as_string().size(), 119u);
+  EXPECT_EQ(reason.at("error").as_string().size(), 199u);
+  const json::value attempt = ask("GET", "/v1/jobs/1").value().at("attempts").at(0);
+  EXPECT_EQ(attempt.at("error").as_string().size(), 999u);
 }
 
 TEST_F(HttpDead, ManyReasonsAreBounded) {

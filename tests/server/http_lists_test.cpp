@@ -407,6 +407,16 @@ TEST_F(HttpLists, SetsWhatHoldsForAGroup) {
   EXPECT_EQ(ask("PATCH", "/v1/tubes/api/groups/a%20b", R"({"weight":1})").status, 400);
 }
 
+TEST_F(HttpLists, NamesThatAreNoTextAreToldApart) {
+  const queue::ClientId producer = server.engine.connect();
+  server.engine.use(producer, "odd");
+  for (const char* const group : {"\xff", "\xfe"})
+    server.engine.put(producer, server.now, {.ttr = 60'000, .group = group}, "");
+  const json::value groups = ask("GET", "/v1/tubes/odd/groups").value().at("groups");
+  EXPECT_EQ(groups.at(0).at("name_base64"), "/w==");
+  EXPECT_EQ(groups.at(1).at("name_base64"), "/g==");
+}
+
 TEST_F(HttpLists, AnEndpointTooManyIsAConflict) {
   const std::string endpoint = R"({"url":"http://example.com/","tube":"t"})";
   for (std::size_t n = 0; n < queue::kMostEndpoints; ++n)

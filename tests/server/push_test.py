@@ -74,6 +74,18 @@ class PushTest(PushCase):
                 self.endpoint(self.receive(behave), timeout=time_out)
                 self.assertIn(error, self.error_of(self.put()))
 
+    def test_an_answer_that_is_no_http_is_told_in_words_alone(self):
+        """And not with the place in the sources where it was found."""
+        for reply in (b"HTTP/9.9 200 x\r\n\r\n", b"what?\r\n\r\n", b""):
+            receiver = self.receive(lambda client, _, said=reply: client.sendall(said) or False)
+            self.endpoint(receiver)
+            error = self.error_of(self.put())
+            self.assertRegex(error, "^[a-z][a-z ]+$")
+
+    def test_no_sign_of_an_answer_is_cut_in_two(self):
+        self.endpoint(self.receive(always(answer(500, ("x" + 150 * "\u00e9").encode()))))
+        self.assertEqual(self.error_of(self.put()), "HTTP 500: x" + 99 * "\u00e9")
+
     def test_answers_that_are_a_success(self):
         def endless(client, number):
             client.sendall(b"HTTP/1.1 200 X\r\nContent-Length: 99999999999999\r\n\r\n")

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "carillon/queue/job_bulk.h"
 #include "queue/engine/mix.h"
 #include "queue/engine/retention.h"
@@ -58,10 +59,8 @@ std::string reason_of(const JobRecord& job, std::span<const Attempt> story) {
   if (job.extras->death == Death::kExpired) return "expired";
   if (story.empty()) return "buried";
   const std::string& said = story.back().error;
-  std::size_t end = std::min({said.find_first_of("\r\n"), kMaxReason, said.size()});
-  const auto is_inside = [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; };
-  for (int i = 0; i < 3 && end > 0 && end < said.size() && is_inside(said[end]); ++i) --end;
-  std::string line = said.substr(0, end);
+  const std::string_view first_line = std::string_view(said).substr(0, said.find_first_of("\r\n"));
+  std::string line(base::beginning(first_line, kMaxReason));
   if (!line.empty()) return line;
   switch (story.back().ending) {
     case Ending::kFailed:

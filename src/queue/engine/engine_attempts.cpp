@@ -7,20 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "queue/engine/retention.h"
 
 namespace carillon::queue {
 
-namespace {
-
-std::string cut(std::string_view text, std::size_t most) {
-  return std::string(text.substr(0, most));
-}
-
-}  // namespace
-
 void Engine::name_client(ClientId id, std::string_view name) {
-  state_->client(id).name = cut(name, kMaxWorkerName);
+  state_->client(id).name = base::beginning(name, kMaxWorkerName);
 }
 
 const std::string& Engine::name_of(ClientId id) const {
@@ -38,12 +31,13 @@ FailOutcome Engine::fail(ClientId id, Now now, JobId job_id, const Failure& fail
   LoadedJob* const job = s.held_by(client, job_id);
   if (job == nullptr) return {.result = Result::kNone, .durable_at = s.last_sequence};
   Tube& tube = *job->tube;
-  const PlannedEnd end = s.plan_end(*job,
-                                    {.at = s.clock.utc(),
-                                     .ending = Ending::kFailed,
-                                     .worker = client.name,
-                                     .error = cut(failure.error, kMaxError)},
-                                    failure);
+  const PlannedEnd end =
+      s.plan_end(*job,
+                 {.at = s.clock.utc(),
+                  .ending = Ending::kFailed,
+                  .worker = client.name,
+                  .error = std::string(base::beginning(failure.error, kMaxError))},
+                 failure);
   FailOutcome outcome{.result = Result::kCancelled, .durable_at = s.append()};
   if (end.after) {
     outcome.result = end.after->buried() ? Result::kDead : Result::kAgain;

@@ -145,7 +145,8 @@ void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
     Fields of_filter(*filter, "/filter", faults);
     bulk.list.tube = read_tube(of_filter, "tube");
     bulk.list.filter = read_filter(of_filter, of, bulk.to).filter;
-    if (of != ListOptionsOf::kSpread) bulk.reason = of_filter.text("reason").value_or("");
+    if (of != ListOptionsOf::kSpread)
+      bulk.reason = read_text(of_filter, "reason", "reason_base64").value_or("");
     of_filter.finish();
   } else if (faults.empty()) {
     fields.fault("filter", "which jobs? {\"tube\":\"mail\"} are all of a tube");

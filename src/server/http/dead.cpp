@@ -12,11 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "carillon/queue/job_bulk.h"
 #include "carillon/queue/job_listing.h"
+#include "server/http/job_fields.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
-#include "server/json_text.h"
 #include "server/timestamp.h"
 
 namespace carillon::server::http {
@@ -61,25 +62,25 @@ void add(Exchange& x, Reasons& all, const queue::ListedJob& job) {
   const UtcMs at = story->empty() ? job.record.created : story->back().at;
   if (reason.jobs++ == 0) {
     reason.example = job.record.id;
-    if (!story->empty()) reason.error = story->back().error.substr(0, kLongestError);
+    if (!story->empty()) reason.error = base::beginning(story->back().error, kLongestError);
   }
   if (job.record.extras->death != queue::Death::kNone) ++reason.dead;
   reason.oldest = std::min(reason.oldest, at);
   reason.newest = std::max(reason.newest, at);
 }
 
-// A reason that is no UTF-8 cannot be asked for.
 json::object json_of(const std::string& tube, const std::string& name, const Reason& reason) {
-  json::value filter = nullptr;
-  if (is_utf8(name)) filter = {{"tube", tube}, {"state", "buried"}, {"reason", name}};
-  return {{"reason", to_utf8(name)},
-          {"error", to_utf8(reason.error)},
-          {"jobs", reason.jobs},
-          {"dead", reason.dead},
-          {"oldest", format_timestamp(reason.oldest)},
-          {"newest", format_timestamp(reason.newest)},
-          {"example_id", reason.example},
-          {"filter", std::move(filter)}};
+  json::object filter{{"tube", tube}, {"state", "buried"}};
+  set_text(filter, "reason", name);
+  json::object told{{"jobs", reason.jobs},
+                    {"dead", reason.dead},
+                    {"oldest", format_timestamp(reason.oldest)},
+                    {"newest", format_timestamp(reason.newest)},
+                    {"example_id", reason.example},
+                    {"filter", std::move(filter)}};
+  set_text(told, "reason", name);
+  set_text(told, "error", reason.error);
+  return told;
 }
 
 // Those with the most jobs come first.

@@ -119,14 +119,15 @@ void set_text(json::object& object, std::string_view name, std::string_view text
   }
 }
 
-std::optional<std::string> read_body(Fields& fields) {
-  const auto text = fields.text("body");
-  const auto base64 = fields.text("body_base64");
-  if (text && base64) fields.fault("body_base64", "there is a body already");
+std::optional<std::string> read_text(Fields& fields, std::string_view name,
+                                     std::string_view other) {
+  const auto text = fields.text(name);
+  const auto base64 = fields.text(other);
+  if (text && base64) fields.fault(other, fmt::format("there is a {} already", name));
   if (text) return std::string(*text);
   if (!base64) return std::nullopt;
   std::optional<std::string> bytes = from_base64(*base64);
-  if (!bytes) fields.fault("body_base64", "not Base64 (RFC 4648, section 4, with padding)");
+  if (!bytes) fields.fault(other, "not Base64 (RFC 4648, section 4, with padding)");
   return bytes;
 }
 
@@ -264,7 +265,7 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
   if (at_expiry && !expires) fields.fault("at_expiry", "the job does not expire");
   order.spread = fields.duration("spread").value_or(0);
   job.attributes = read_attributes(fields);
-  job.body = read_body(fields).value_or("");
+  job.body = read_text(fields, "body", "body_base64").value_or("");
   fields.finish();
   order.key = job.key;
   order.group = job.group;
@@ -335,7 +336,7 @@ void read_patch(const json::object& object, FieldFaults& faults, PatchFields& pa
   check_expiry(fields, patch.patch.due_in, patch.patch.expires_in);
   if (const auto what = fields.choice("at_expiry", {"drop", "dead"}))
     patch.patch.at_expiry = static_cast<queue::AtExpiry>(*what);
-  if (std::optional<std::string> body = read_body(fields)) {
+  if (std::optional<std::string> body = read_text(fields, "body", "body_base64")) {
     patch.body = *std::move(body);
     patch.patch.body = patch.body;
   }

@@ -31,9 +31,10 @@ struct JobFields {
   JobFields& operator=(const JobFields&) = delete;
 };
 
-// Parts of the description of a job: a body as `body` or `body_base64`, none if neither is there;
-// and a ttr.
-std::optional<std::string> read_body(Fields& fields);
+// Reads what set_text() writes: the field, or the one with _base64 behind its name. None if neither
+// is there. The names must outlive `fields`.
+std::optional<std::string> read_text(Fields& fields, std::string_view name,
+                                     std::string_view base64);
 std::optional<queue::Millis> read_ttr(Fields& fields);
 // {"max_attempts":5,"backoff":{"type":"exponential","initial":"1s","max":"1h","jitter":10}}. What
 // is not named stays as it is in the policy, and null stands for what holds without the field.

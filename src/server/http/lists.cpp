@@ -17,7 +17,6 @@
 #include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/http/tube_fields.h"
-#include "server/json_text.h"
 
 namespace carillon::server::http {
 
@@ -36,7 +35,7 @@ json::object shown(const queue::ListedJob& job, const std::string& tube) {
   stats.state = job.state;
   json::object told = json_of(stats, {}, std::nullopt);
   told.erase("attempts");  // one job shows its story
-  if (!job.worker.empty()) told["worker"] = to_utf8(job.worker);
+  if (!job.worker.empty()) set_text(told, "worker", job.worker);
   return told;
 }
 

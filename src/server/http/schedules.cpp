@@ -76,7 +76,7 @@ void read_job_of(const json::object& object, FieldFaults& faults, Schedule& sche
   if (at_expiry) schedule.at_expiry = static_cast<queue::AtExpiry>(*at_expiry);
   if (at_expiry && !fields.has("expires_in")) fields.fault("at_expiry", "needs expires_in");
   schedule.attributes = read_attributes(fields);
-  schedule.body = read_body(fields).value_or("");
+  schedule.body = read_text(fields, "body", "body_base64").value_or("");
   fields.finish();
 }
 

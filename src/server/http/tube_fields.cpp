@@ -9,7 +9,6 @@
 
 #include "server/http/counts.h"
 #include "server/http/job_fields.h"
-#include "server/json_text.h"
 
 namespace carillon::server::http {
 
@@ -96,11 +95,12 @@ json::object json_of(const queue::TubeStats& stats) {
 
 json::object json_of(std::string_view tube, std::string_view group,
                      const queue::GroupStats& stats) {
-  return {{"tube", tube},
-          {"name", to_utf8(group)},
-          {"jobs", json_of(stats.jobs)},
-          {"weight", stats.settings.weight},
-          {"limits", json_of(stats.settings.limits)}};
+  json::object told{{"tube", tube},
+                    {"jobs", json_of(stats.jobs)},
+                    {"weight", stats.settings.weight},
+                    {"limits", json_of(stats.settings.limits)}};
+  set_text(told, "name", group);
+  return told;
 }
 
 void read_settings(const json::object& object, FieldFaults& faults, queue::TubeSettings& settings) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "server/clock.h"
 #include "server/push/retry_after.h"
 #include "server/push/slot.h"
@@ -152,14 +153,13 @@ void Pusher::end_rest(std::string_view name) {
 }
 
 void Pusher::note_error(Target& target, const std::string& error) {
-  target.told.last_error = error.substr(0, queue::kMaxError);
+  target.told.last_error = base::beginning(error, queue::kMaxError);
   target.told.last_error_at = service_.last_now().utc_ns / kMs;
   if (const auto held_back = errors_.pass(read_mono()))
     spdlog::warn("endpoint {}: {} ({} more such since the last line)", target.name, error,
                  *held_back);
 }
 
-std::string_view state_of(const queue::Endpoint& endpoint, const PushStatus& status) {
 std::string why_disabled(const queue::Endpoint& endpoint) {
   if (!endpoint.disabled.empty()) return endpoint.disabled;
   try {
@@ -170,6 +170,7 @@ std::string why_disabled(const queue::Endpoint& endpoint) {
   return {};
 }
 
+std::string_view state_of(const queue::Endpoint& endpoint, const PushStatus& status) {
   if (!why_disabled(endpoint).empty()) return "disabled";
   if (endpoint.paused) return "paused";
   return status.rests_for > 0 ? "resting" : "enabled";

@@ -24,6 +24,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/text.h"
+
 namespace carillon::server::push {
 
 namespace {
@@ -38,6 +40,13 @@ using asio::ip::tcp;
 constexpr int kMostInformational = 5;
 
 using Parser = http::response_parser<http::buffer_body>;
+
+// What a system_error of Boost says by itself has the category of the error, and where in the
+// sources of Boost it was made.
+std::string message_of(const std::exception& error) {
+  const auto* const of_system = dynamic_cast<const boost::system::system_error*>(&error);
+  return of_system == nullptr ? error.what() : of_system->code().message();
+}
 
 }  // namespace
 
@@ -104,7 +113,7 @@ asio::awaitable<void> PostConnection::run(PostRequest request) {
     } catch (const std::exception& error) {
       close();
       ended = !std::exchange(may_be_stale, false) || answer_began_;
-      result = {.error = error.what()};
+      result = {.error = message_of(error)};
     }
   }
   finish(std::move(result));
@@ -218,9 +227,11 @@ asio::awaitable<PostResult> PostConnection::exchange_over(Layer& layer,
                                    asio::redirect_error(use_awaitable, error));
     if (error && error != http::error::need_buffer) throw boost::system::system_error(error);
     const std::size_t got = piece.size() - parser->get().body().size;
-    result.excerpt.append(piece.data(), std::min(got, kExcerptBytes - result.excerpt.size()));
+    // A byte more shows whether the last sign is whole.
+    result.excerpt.append(piece.data(), std::min(got, kExcerptBytes + 1 - result.excerpt.size()));
     total += got;
   }
+  result.excerpt.resize(base::beginning(result.excerpt, kExcerptBytes).size());
   if (!parser->is_done() || !parser->keep_alive() || buffer_.size() > 0) close();
   co_return result;
 }
