@@ -38,6 +38,7 @@ function story(job) {
 }
 
 function shown(job) {
+  if (job.body_url) return `It is too large to be shown here: GET ${job.body_url}`;
   if (job.body_base64 !== undefined) return `${job.body_base64}\n(Base64)`;
   try {
     return JSON.stringify(JSON.parse(job.body), null, 2);

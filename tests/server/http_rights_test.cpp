@@ -80,6 +80,13 @@ TEST_F(HttpRights, SaysWhichScopeIsMissing) {
   EXPECT_EQ(status("POST", "/v1/tubes/mail/jobs", "boss", "x"), 201);
 }
 
+TEST_F(HttpRights, AWorkerMayReadTheBodyOfItsLease) {
+  for (const char* const token : {"reader", "mailer"})
+    EXPECT_EQ(status("GET", "/v1/leases/1-1-00/body", token),
+              token == std::string("reader") ? 403 : 409)
+        << token;
+}
+
 TEST_F(HttpRights, ATokenOfSomeTubesIsGoodForTheseAlone) {
   EXPECT_EQ(status("POST", "/v1/tubes/mail/jobs", "boss", "x"), 201);   // job 1
   EXPECT_EQ(status("POST", "/v1/tubes/other/jobs", "boss", "x"), 201);  // job 2

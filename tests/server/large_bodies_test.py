@@ -2,12 +2,14 @@
 of one, and nothing is left of one that was cut off."""
 
 import contextlib
+import json
 import os
 import random
 import tempfile
 import threading
 import time
 import unittest
+from http.client import HTTPConnection
 
 import daemon
 from protocol_case import TIMED_OUT, said
@@ -78,6 +80,39 @@ class LargeBodiesTest(unittest.TestCase):
         # One body took seconds. A busy machine may let this test wait for a turn of its own.
         self.assertLess(waits[len(waits) * 99 // 100], 0.1)
         self.assertLess(waits[-1], 3.0)
+        self.assertLess(highest_memory(server), 256 << 20)
+
+    def test_a_worker_fetches_one_over_http(self):
+        flags = ["--max-job-size", str(LARGEST), "--memory", "128M", "--http", f"{daemon.HOST}:0"]
+        server = daemon.carillon_serve(self.data, *flags)
+        self.addCleanup(server.__exit__)
+        server.start()
+        bodies = {}
+        with server.connect() as client:
+            for size in (262_144, 262_145, 1_000_000, LARGEST):
+                body = largest_body(size)[:size]
+                put = client.call(b"put 0 0 600 %d" % size, body, timeout=60)
+                bodies[put.number()] = body
+        http = HTTPConnection(daemon.HOST, server.http_port(), timeout=60)
+        self.addCleanup(http.close)
+
+        def ask(method, path):
+            http.request(method, path)
+            reply = http.getresponse()
+            return reply.status, reply.read()
+
+        for _ in range(len(bodies)):
+            status, answer = ask("POST", "/v1/tubes/default:reserve")
+            self.assertEqual(status, 200, answer)
+            (job,) = json.loads(answer)["jobs"]
+            wanted = bodies.pop(job["id"])
+            self.assertEqual(job["body_bytes"], len(wanted))
+            self.assertEqual("body_url" in job, len(wanted) > 262_144)
+            for path in (f"/v1/leases/{job['lease']}/body", f"/v1/jobs/{job['id']}/body"):
+                status, body = ask("GET", path)
+                self.assertEqual(status, 200)
+                self.assertTrue(body == wanted, f"{len(body)} bytes, and not {len(wanted)}")
+            self.assertEqual(ask("POST", f"/v1/leases/{job['lease']}:ack")[0], 204)
         self.assertLess(highest_memory(server), 256 << 20)
 
     def test_nothing_is_left_of_one_that_a_kill_9_cut_off(self):

@@ -315,9 +315,11 @@ class OpenApiTest(HttpCase):
         ]:
             token = self.reserved("l" + verb + str(bool(body and "error" in body)))
             self.statuses(
+                (200, "GET", f"{lease}{token}/body"),
                 (200, "POST", f"{lease}{token}:extend", {"lease": "1m"}),
                 (status, "POST", f"{lease}{token}:{verb}", body),
                 (409, "POST", f"{lease}{token}:{verb}"),
+                (409, "GET", f"{lease}{token}/body"),
             )
         ack = f"{lease}{self.reserved('l')}:ack"
         once = {"Idempotency_Key": "ack"}

@@ -135,6 +135,7 @@ const std::vector<Case> kRoutes = {
     {"DELETE /v1/endpoints/{name}", "admin"},
     {"POST /v1/tubes/{tube}:reserve", "work"},
     {"POST /v1/leases/{token}:ack", "work", kOfNoTube},
+    {"GET /v1/leases/{token}/body", "work", kOfNoTube},
     {"POST /v1/leases/{token}:nack", "work", kOfNoTube},
     {"POST /v1/leases/{token}:extend", "work", kOfNoTube},
     {"GET /v1/tubes", "read", kOfNoTube},

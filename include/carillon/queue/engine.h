@@ -205,6 +205,8 @@ class Engine {
   // history does not show it, and its token goes back. The turn of its group does not. For a job
   // whose body cannot be read now. Appends nothing. Returns false if the client does not hold it.
   bool give_back(ClientId client, Now now, JobId id);
+  // Returns true if the client has reserved the job, by the time of the last call.
+  bool holds(ClientId client, JobId id) const;
   // Returns true if the client has reserved any job.
   bool holds_jobs(ClientId client) const;
 

@@ -51,6 +51,10 @@ FailOutcome Engine::fail(ClientId id, Now now, JobId job_id, const Failure& fail
   return outcome;
 }
 
+bool Engine::holds(ClientId id, JobId job_id) const {
+  return state_->held_by(state_->client(id), job_id) != nullptr;
+}
+
 bool Engine::cancel_asked(ClientId id, JobId job_id) const {
   const LoadedJob* const job = state_->held_by(state_->client(id), job_id);
   return job != nullptr && job->record.extras->cancel_asked;

@@ -127,7 +127,6 @@ std::size_t Session::skip_long_line(std::string_view bytes) {
   }
   if (!first_lines_.admits(Verb::kUnknown)) turn_away(Stranger::kUnknownCommands);
   return end + kEnd.size();
-  ++heads_;
 }
 
 std::size_t Session::swallow(std::string_view bytes) {

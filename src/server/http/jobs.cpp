@@ -11,24 +11,6 @@
 
 namespace carillon::server::http {
 
-namespace {
-
-void answer_body(Exchange& x, queue::JobId id) {
-  const auto job = x.engine().peek(x.now(), id);
-  if (!job) throw no_such_job(id);
-  if (job->body_bytes > queue::kBodyPiece) throw too_large_to_show(job->body_bytes);
-  x.read_body(
-      id, job->body_id,
-      [durable_at = job->durable_at](Exchange& then, std::string_view body) {
-        then.answer({.type = "application/octet-stream",
-                     .body = std::string(body),
-                     .durable_at = durable_at});
-      },
-      answer_body);
-}
-
-}  // namespace
-
 void put_job(Exchange& x) {
   x.use_tube();
   x.is_put = true;

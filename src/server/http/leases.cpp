@@ -15,6 +15,7 @@
 #include "server/beanstalk/batch.h"
 #include "server/http/fields.h"
 #include "server/http/job_fields.h"
+#include "server/http/one_job.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/timestamp.h"
@@ -88,9 +89,11 @@ void answer_reserved(Exchange& x, const Reserved& reserved) {
     const queue::JobId id = job.view.id;
     if (!x.engine().touch(reserved->worker, x.now(), id, reserved->lease).done) continue;
     job.shown.pop_back();
-    fmt::format_to(std::back_inserter(jobs), R"({}{},"lease":"{}","lease_ends":"{}"}})",
+    const std::string token = x.service().leases().token({.worker = reserved->worker, .job = id});
+    const bool is_large = job.view.body_bytes > queue::kBodyPiece;
+    fmt::format_to(std::back_inserter(jobs), R"({}{}{},"lease":"{}","lease_ends":"{}"}})",
                    jobs.empty() ? "" : ",", job.shown,
-                   x.service().leases().token({.worker = reserved->worker, .job = id}),
+                   is_large ? fmt::format(R"(,"body_url":"/v1/leases/{}/body")", token) : "", token,
                    end_of_lease(x, reserved->lease.value_or(job.ttr)));
     durable_at = std::max(durable_at, job.view.durable_at);
   }
@@ -119,7 +122,7 @@ void put_aside(Exchange& x, const Reserved& reserved, const queue::JobView& job,
   throw Problem(kFailed, fmt::format("the body of job {} cannot be read: {}", job.id, body.error));
 }
 
-// `body` is none if it is too large.
+// `body` is none if it is too large: the worker fetches it by its lease.
 void add(Exchange& x, const Reserved& reserved, const queue::JobView& job,
          std::optional<std::string_view> body) {
   const auto stats = x.engine().job_stats(x.now(), job.id);
@@ -262,6 +265,14 @@ void nack_lease(Exchange& x) {
                                             {"failed_attempts", outcome.attempts},
                                             {"delay", shown_duration(outcome.delay)}}),
        .durable_at = outcome.durable_at});
+}
+
+// The lease goes on as it is.
+void answer_lease_body(Exchange& x) {
+  const Lease lease = lease_of(x);
+  const auto job = x.engine().peek(x.now(), lease.job);
+  if (!job || !x.engine().holds(lease.worker, lease.job)) throw_lease_over();
+  answer_body(x, lease.job);
 }
 
 // {"lease":"60s"}; without it the job's own ttr.

@@ -21,8 +21,9 @@ namespace {
 // Answers with the job as it is; the body is none if it is too large.
 void answer_with(Exchange& x, const queue::JobStats& stats, std::optional<std::string_view> body) {
   const auto story = x.engine().story(x.now(), stats.record.id);
-  x.answer({.body = boost::json::serialize(
-                json_of(stats, story.value_or(std::vector<queue::Attempt>()), body)),
+  boost::json::object job = json_of(stats, story.value_or(std::vector<queue::Attempt>()), body);
+  if (!body) job["body_url"] = fmt::format("/v1/jobs/{}/body", stats.record.id);
+  x.answer({.body = boost::json::serialize(job),
             .headers = {{"ETag", etag_of(stats)}},
             .durable_at = stats.durable_at});
 }
@@ -123,9 +124,25 @@ Problem taken(const ProblemKind& kind, const queue::PutOutcome& put) {
       .with("Location", path_of(put.id));
 }
 
-Problem too_large_to_show(std::size_t bytes) {
-  return Problem(kTooLarge, fmt::format("the body has {} bytes; over HTTP up to {} are shown",
-                                        bytes, queue::kBodyPiece));
+void answer_body(Exchange& x, queue::JobId id) {
+  const auto job = x.engine().peek(x.now(), id);
+  if (!job) throw no_such_job(id);
+  x.hold(std::min<std::size_t>(job->body_bytes, queue::kBodyPiece));
+  x.read_body(
+      id, job->body_id,
+      [job = *job](Exchange& then, std::string_view piece) {
+        Reply reply{.type = "application/octet-stream",
+                    .body = std::string(piece),
+                    .durable_at = job.durable_at};
+        if (piece.size() < job.body_bytes) {
+          reply.large = LargeReply{.job = job.id,
+                                   .next = {.id = job.body_id, .piece = 1},
+                                   .bytes = job.body_bytes,
+                                   .sent = piece.size()};
+        }
+        then.answer(std::move(reply));
+      },
+      answer_body);
 }
 
 std::string size_fault(const Exchange& x, std::string_view body) {

@@ -14,7 +14,8 @@
 namespace carillon::server::http {
 
 Problem no_such_job(queue::JobId id);
-Problem too_large_to_show(std::size_t bytes);
+// Answers with the body alone, of any size.
+void answer_body(Exchange& x, queue::JobId id);
 // That a job has the key of one that was to be put, or had it and is done: in words, and as the
 // answer.
 std::string told_of_key(const queue::PutOutcome& put);

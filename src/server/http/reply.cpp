@@ -52,7 +52,8 @@ std::string head_of(const Reply& reply, bool keep_alive, std::uint64_t utc_ns) {
   fmt::format_to(out, "Date: {}\r\n", date_of(utc_ns));
   // These have no body, and no length either (RFC 9110, section 8.6).
   if (reply.status != 204 && reply.status != 304)
-    fmt::format_to(out, "Content-Length: {}\r\n", reply.body.size());
+    fmt::format_to(out, "Content-Length: {}\r\n",
+                   reply.large ? reply.large->bytes : reply.body.size());
   if (!reply.body.empty()) fmt::format_to(out, "Content-Type: {}\r\n", reply.type);
   for (const auto& [name, value] : reply.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
   // The numbers and jobs of a moment: no cache may keep them, unless the reply says so.

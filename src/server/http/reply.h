@@ -5,17 +5,28 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "carillon/queue/store.h"
+#include "server/bodies.h"
 
 namespace carillon::server::http {
 
 inline constexpr std::string_view kJson = "application/json";
 inline constexpr std::string_view kProblemJson = "application/problem+json";
+
+// A stored body that is larger than a piece (queue::kBodyPiece). Reply::body is the first piece;
+// the session reads and sends the others.
+struct LargeReply {
+  queue::JobId job = 0;
+  BodyName next;  // which piece is next
+  std::uint64_t bytes = 0;
+  std::uint64_t sent = 0;
+};
 
 struct Reply {
   unsigned status = 200;
@@ -24,6 +35,7 @@ struct Reply {
   std::vector<std::pair<std::string_view, std::string>> headers = {};
   // The reply may leave once the store's appends up to here are durable.
   queue::Sequence durable_at = 0;
+  std::optional<LargeReply> large = {};
 };
 
 // Returns the status line and the headers, with the empty line. The connection closes after the

@@ -189,6 +189,7 @@ constexpr std::array kRoutes = {
           kNoAudit,
           kNoQuery,
           kNoFields},
+    Route{"GET", "/v1/leases/{token}/body", {Needs::kWork, Reach::kLease}, answer_lease_body},
     Route{"POST", "/v1/leases/{token}:nack", {Needs::kWork, Reach::kLease}, nack_lease},
     Route{"POST", "/v1/leases/{token}:extend", {Needs::kWork, Reach::kLease}, extend_lease},
 

@@ -133,6 +133,7 @@ void list_endpoints(Exchange& x);
 void reserve_jobs(Exchange& x);
 void ack_lease(Exchange& x);
 void nack_lease(Exchange& x);
+void answer_lease_body(Exchange& x);
 void extend_lease(Exchange& x);
 
 // tubes.cpp

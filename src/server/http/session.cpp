@@ -58,7 +58,8 @@ Protocol::Wants Session::wants() const {
   }
   if (service_.are_too_many_unsent(replies_.bytes())) return Wants::kRoom;
   if (no_room_) return Wants::kStore;
-  return turn_over_ || state_ == State::kWorking ? Wants::kTurn : Wants::kInput;
+  const bool goes_on = state_ == State::kWorking || state_ == State::kSending;
+  return turn_over_ || goes_on ? Wants::kTurn : Wants::kInput;
 }
 
 bool Session::mid_command() const {
@@ -95,6 +96,10 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
       tell_event();
       continue;
     }
+    if (state_ == State::kSending) {
+      go_on_sending();
+      continue;
+    }
     if (state_ == State::kWorking || reader_.is_done()) {
       if (!service_.store_has_room()) {
         no_room_ = true;
@@ -120,12 +125,12 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
 
 void Session::look_at_header() {
   if (asked_ || !reader_.has_header() || reader_.is_done()) return;
+  ++heads_;
   Request request = reader_.take_header();
   Match match = check(request);
   asked_ = Asked{.request = std::move(request), .match = std::move(match)};
 }
 
-  ++heads_;
 void Session::require_size(const Match& match, std::uint64_t bytes) {
   const bool is_read = match.route != nullptr && match.route->method == "GET";
   const std::uint64_t most = is_read ? kOwnBody : kLargestRequest;
@@ -249,7 +254,9 @@ void Session::work() {
 }
 
 void Session::body_read(const Body& body) {
-  if (state_ == State::kReading) go_on_with([&](Exchange& x) { x.body_came(body); });
+  if (state_ != State::kReading) return;
+  if (large_) return send_piece(body);
+  go_on_with([&](Exchange& x) { x.body_came(body); });
 }
 
 void Session::deliver(const queue::Delivery& delivery) {
@@ -311,9 +318,41 @@ void Session::refuse(const Problem& problem) {
 void Session::send(const Reply& reply) {
   replies_.add(reply.durable_at, head_of(reply, keep_alive_, service_.now().utc_ns),
                head_only_ ? std::string_view() : std::string_view(reply.body));
-  head_only_ = false;
   path_.clear();
+  if (!std::exchange(head_only_, false) && reply.large) {
+    large_ = reply.large;
+    state_ = State::kSending;
+    return;
+  }
+  end_reply();
+}
+
+void Session::end_reply() {
   if (!keep_alive_) close();
+}
+
+void Session::go_on_sending() {
+  if (const auto body = body_at_hand(service_.store(), large_->next)) return send_piece(*body);
+  service_.bodies().read(client_, large_->next);
+  state_ = State::kReading;
+}
+
+// The job may be gone meanwhile, and its body with it. The client sees that the reply is too short.
+void Session::send_piece(const Body& body) {
+  if (!body.bytes || body.bytes->empty()) {
+    service_.report_cut_reply(
+        fmt::format("the body of job {} cannot be read to its end: {}", large_->job, body.error));
+    large_.reset();
+    return close();
+  }
+  state_ = State::kSending;
+  replies_.add_to_last(*body.bytes);
+  large_->sent += body.bytes->size();
+  ++large_->next.piece;
+  if (large_->sent < large_->bytes) return;
+  large_.reset();
+  state_ = State::kRequest;
+  end_reply();
 }
 
 }  // namespace carillon::server::http

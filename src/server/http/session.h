@@ -82,6 +82,7 @@ class Session final : public Protocol {
     kWaiting,  // a job is waited for
     kTrying,   // an endpoint is being tried out
     kWorking,  // a part of the request was carried out, and the next one is next
+    kSending,  // the reply has a part of a large body, and more of it is next
     kTelling,  // the reply has no end: events of the feed
     kClosed,
   };
@@ -121,6 +122,10 @@ class Session final : public Protocol {
   void audit(std::string_view outcome);
   void refuse(const Problem& problem);
   void send(const Reply& reply);
+  // Of the reply with a large body.
+  void go_on_sending();
+  void send_piece(const Body& body);
+  void end_reply();
 
   Service& service_;
   const std::vector<std::string>& names_;
@@ -133,6 +138,7 @@ class Session final : public Protocol {
   bool no_room_ = false;
   std::optional<Asked> asked_;          // while its body comes
   std::uint64_t told_ = 0;              // while kTelling: the number of the last event
+  std::optional<LargeReply> large_;     // while kSending, and kReading for the next piece
   std::unique_ptr<Exchange> exchange_;  // of the request that is being answered
   std::optional<Once> once_;            // the same, if its answer is to be kept
   std::string path_;                    // of this request
