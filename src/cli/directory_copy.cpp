@@ -41,7 +41,7 @@ std::string parent_of(const std::string& path) {
 // The log first, CURRENT last.
 int rank_of(std::string_view name) {
   if (name == "CURRENT") return 2;
-  return name.starts_with("log-") ? 0 : 1;
+  return name.starts_with("jobs-") ? 0 : 1;
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -77,6 +79,22 @@ void become(const std::string& user) {
     throw StartError(fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
 }
 
+// Returns the kernel's name for this boot of the machine; an empty string if it tells none.
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
+// The first 16 of its random hexadecimal digits; 0 if there are none.
+std::uint64_t number_of_boot(std::string id) {
+  std::erase(id, '-');
+  std::uint64_t number = 0;
+  const std::size_t digits = std::min<std::size_t>(id.size(), 16);
+  std::from_chars(id.data(), id.data() + digits, number, 16);
+  return number;
+}
+
 std::unique_ptr<queue::DiskStore> open_store(const std::optional<std::string>& directory,
                                              const queue::SyncPolicy& sync,
                                              const MemoryShares& memory, std::size_t open_files) {
@@ -85,15 +103,11 @@ std::unique_ptr<queue::DiskStore> open_store(const std::optional<std::string>& d
       .recent = memory.recent,
       .read_cache = memory.read_cache,
       .max_open_files = open_files,
-      .durable_writes = sync.mode == queue::SyncPolicy::Mode::kAlways};
-  return std::make_unique<queue::DiskStore>(*directory, options);
-}
-
-// Returns the kernel's name for this boot of the machine; an empty string if it tells none.
-std::string boot_id() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  return id;
+      .durable_writes = sync.mode == queue::SyncPolicy::Mode::kAlways,
+      .boot = number_of_boot(boot_id())};
+  auto store = std::make_unique<queue::DiskStore>(*directory, options);
+  for (const std::string& line : store->dropped()) spdlog::warn("{}", line);
+  return store;
 }
 
 std::string describe(const queue::SyncPolicy& sync) {

@@ -249,7 +249,9 @@ class FailedBackupTest(BackupCase):
         self.put_many(20)
         self.faults.fail("write", "*/backup.partial/CURRENT", errno.EIO, holds=True)
         for number in (signal.SIGINT, signal.SIGTERM):
-            rule = self.faults.fail("write", "*/backup.partial/log-1", errno.EINTR, holds=True)
+            rule = self.faults.fail(
+                "write", "*/backup.partial/jobs-1.data", errno.EINTR, holds=True
+            )
             process = self.backup()
             rule.wait("seen")
             process.send_signal(number)
@@ -344,7 +346,7 @@ class FailingServerTest(BackupCase):
         client = server.connect()
         job = client.put(b"x")
         address = f"{daemon.HOST}:{server.port}"
-        for pattern in ("*/data/*.sst", "*/checkpoint-*/MANIFEST-*", "*/checkpoint-*/log-1"):
+        for pattern in ("*/data/*.sst", "*/checkpoint-*/MANIFEST-*", "*/checkpoint-*/jobs-1.data"):
             with self.subTest(pattern):
                 rule = faults.fail("write", pattern, errno.ENOSPC)
                 self.fails(

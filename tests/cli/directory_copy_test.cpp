@@ -30,7 +30,7 @@ class DirectoryCopyTest : public testing::Test {
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no directory");
     root_ = name;
     fs::create_directory(root_ / "from");
-    for (const char* file : {"000007.sst", "CURRENT", "MANIFEST-000005", "log-1"})
+    for (const char* file : {"000007.sst", "CURRENT", "MANIFEST-000005", "jobs-1.data"})
       write(file, file);
   }
   void TearDown() override { fs::remove_all(root_); }
@@ -63,7 +63,7 @@ TEST_F(DirectoryCopyTest, IsWholeWhenItHasItsName) {
   EXPECT_EQ(copy.files(), 6U);
   EXPECT_EQ(copy.bytes(), 40'000'000U + 10 + 7 + 15 + 5);
   EXPECT_EQ(bytes_of(to() + "/000008.blob"), large);
-  for (const char* file : {"000007.sst", "CURRENT", "MANIFEST-000005", "log-1"})
+  for (const char* file : {"000007.sst", "CURRENT", "MANIFEST-000005", "jobs-1.data"})
     EXPECT_EQ(bytes_of(to() + "/" + file), file);
   EXPECT_TRUE(fs::is_empty(to() + "/empty"));
   EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
@@ -84,7 +84,8 @@ TEST_F(DirectoryCopyTest, HasTheLogFirstAndCurrentLast) {
       if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
     }
   });
-  EXPECT_EQ(order, (std::vector<std::string>{"log-1", "000007.sst", "MANIFEST-000005", "CURRENT"}));
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"jobs-1.data", "000007.sst", "MANIFEST-000005", "CURRENT"}));
 }
 
 TEST_F(DirectoryCopyTest, LeavesNothingIfItIsGivenUp) {

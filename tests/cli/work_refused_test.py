@@ -46,7 +46,7 @@ class FullDiskTest(WorkCase):
 
     def fill_the_disk(self):
         """Fills the log until the server refuses large puts, then small puts, then deletes."""
-        self.full = self.faults.fail("create", "*/log-*", errno.ENOSPC, times=failing_io.FOR_EVER)
+        self.full = self.faults.fail("create", "*/jobs-*", errno.ENOSPC, times=failing_io.FOR_EVER)
         with self.server.connect() as connection:
             connection.call(b"use " + self.tube.encode())
             ids = []

@@ -5,22 +5,31 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 
+#include "queue/store/log_segment.h"
+
 namespace carillon::queue {
 
-// While this lives, the descriptor of the log's open segment is a pipe's, which can neither be
-// written to at an offset nor synced. REQUIRES: this process has one log, with one segment.
+// While this lives, the descriptor of the log's first open segment is a pipe's, which can neither
+// be written to at an offset nor synced. REQUIRES: this process has one log, which has not gone on
+// in another segment since it was opened.
 class BrokenLog {
  public:
   BrokenLog() {
     namespace fs = std::filesystem;
+    std::optional<std::uint64_t> first;
     for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
       std::error_code ignored;
       const std::string name = fs::read_symlink(entry.path(), ignored).filename();
-      if (name.starts_with("log-")) log_ = std::stoi(entry.path().filename().string());
+      const auto number = LogSegment::number_of(name);
+      if (!number || (first && *first < *number)) continue;
+      first = number;
+      log_ = std::stoi(entry.path().filename().string());
     }
     EXPECT_GE(log_, 0);
     int pipe[2];

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "carillon/queue/disk_store.h"
 #include "queue/crash_batches.h"
@@ -63,6 +67,48 @@ TEST(DiskCrash, KilledWhileAppendingKeepsWhatWasWritten) {
   kill_writers(false);
 }
 
+std::size_t tables_in(const std::string& directory) {
+  std::size_t count = 0;
+  for (const auto& file : std::filesystem::directory_iterator(directory))
+    count += file.path().extension() == ".sst" ? 1U : 0U;
+  return count;
+}
+
+// Else each start of a server that dies soon would apply all of it again.
+TEST(DiskCrash, WhatALongReplayHasAppliedIsWrittenToFiles) {
+  constexpr DiskStoreOptions kOptions{.recent = 16 << 20};
+  if (SecondSelf::is_this()) {
+    DiskStore store(SecondSelf::argument(), kOptions);
+    for (std::uint64_t batch = 1; batch <= 600; ++batch) append_batch(store, batch);
+    store.sync();
+    SecondSelf::tell(1);
+    std::_Exit(0);
+  }
+  const TemporaryDirectory directory;
+  {
+    SecondSelf writer(directory / "data");
+    ASSERT_TRUE(writer.read<int>());
+  }
+  const std::size_t before = tables_in(directory / "data");
+  DiskStore store(directory / "data", kOptions);
+  EXPECT_EQ(batches_in(store), 600U) << "it serves meanwhile";
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (tables_in(directory / "data") == before && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(tables_in(directory / "data"), before);
+}
+
+TEST(DiskCrash, AFileThatOnlyLooksLikeALogOfRocksDBsIsLeftAlone) {
+  const TemporaryDirectory directory;
+  {
+    DiskStore store(directory / "data", kSmallDisk);
+    append_batch(store, 1);
+  }
+  std::ofstream(directory / "data/x.log") << "not of RocksDB";
+  EXPECT_EQ(batches_in(DiskStore(directory / "data", kSmallDisk)), 1U);
+  EXPECT_TRUE(std::filesystem::exists(directory / "data/x.log"));
+}
+
 TEST(DiskCrash, AStateWithoutItsLogIsRefused) {
   const TemporaryDirectory directory;
   {
@@ -70,13 +116,14 @@ TEST(DiskCrash, AStateWithoutItsLogIsRefused) {
     append_batch(store, 1);
   }
   for (const auto& file : std::filesystem::directory_iterator(directory / "data")) {
-    if (file.path().filename().string().starts_with("log-")) std::filesystem::remove(file.path());
+    if (file.path().filename().string().starts_with("jobs-")) std::filesystem::remove(file.path());
   }
   try {
     const DiskStore store(directory / "data", kSmallDisk);
     FAIL() << "it was opened";
   } catch (const StoreError& error) {
-    EXPECT_NE(std::string(error.what()).find("it ends at change 0"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("is gone: there is no file jobs-N.data"),
+              std::string::npos)
         << error.what();
   }
 }

@@ -1,8 +1,8 @@
 // A DiskStore that was killed, and whose files are damaged or have lost what was not synced: it is
 // opened with a beginning of what was appended, in which all is that was synced; or it is refused.
 //
-// One exception: damage to what was synced last is taken for a write that a crash cut short, as
-// long as no later record says that it was durable.
+// One exception: if a whole sector of what was synced last is lost, that is taken for a write that
+// a crash cut short, as long as no later record says that it was durable.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ struct Written {
 };
 
 bool is_log(const fs::path& file) {
-  return file.filename().string().starts_with("log-");
+  return file.filename().string().starts_with("jobs-");
 }
 
 class DiskDamaged : public testing::TestWithParam<bool> {
@@ -192,7 +192,7 @@ TEST_P(DiskDamaged, ByTheLossOfBlocksThatWereNotSynced) {
   make();
   const auto serial_of = [this](const fs::path& name) {
     std::uint64_t serial = 0;
-    std::memcpy(&serial, contents(made_ / name).data() + 32, sizeof serial);
+    std::memcpy(&serial, contents(made_ / name).data() + 48, sizeof serial);
     return serial;
   };
   const auto all = files(true);

@@ -267,7 +267,7 @@ TEST_P(DiskFull, AfterAFailedWriteToTheLogNothingMoreIsWritten) {
       const BrokenLog broken;
       complained = complaint([&] { store.write(); });
     }
-    EXPECT_TRUE(contains(complained, "log-1 cannot be written")) << complained;
+    EXPECT_TRUE(contains(complained, "jobs-2.data cannot be written")) << complained;
     EXPECT_EQ(store.failure(), complained);
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(complaint([&] { store.sync(); }), complained);
@@ -300,7 +300,7 @@ TEST(DiskBroken, AfterAFailedSyncNothingMoreIsWritten) {
       const BrokenLog broken;
       complained = complaint([&] { store.sync(); });
     }
-    EXPECT_TRUE(contains(complained, "log-1 cannot be synced")) << complained;
+    EXPECT_TRUE(contains(complained, "jobs-2.data cannot be synced")) << complained;
     EXPECT_EQ(complaint([&] { store.sync(); }), complained);
     EXPECT_EQ(complaint([&] { store.write(); }), complained);
     EXPECT_EQ(complaint([&] { put(store, 3); }), complained);

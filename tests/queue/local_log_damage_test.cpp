@@ -13,6 +13,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "carillon/queue/store.h"
 #include "queue/broken_log.h"
@@ -78,10 +79,55 @@ TEST_F(LocalLogTest, AHeaderThatWasCutShortIsAnEmptySegment) {
   log->sync();
   log.reset();
   ASSERT_EQ(files().size(), 2U);
-  LogSegment::make(files().at(1), kIdentity, kSegment / kBlock, LogWrites::kDurable);  // not begun
-  log = open();
+  const fs::path last = files().at(1);
+  fs::remove(last);
+  LogSegment::make(held_, last.filename(), kIdentity, kSegment / kBlock, LogWrites::kDurable);
+  log = open();  // it was not begun
   expect_found(1, 1);
   EXPECT_EQ(append(*log, 100), 2U);
+}
+
+TEST_F(LocalLogTest, WhatWasCutShortIsTold) {
+  auto log = open();
+  append(*log, 100);
+  log->sync();
+  append(*log, 3 * kBlock);
+  log->sync();
+  log.reset();
+  blank(files().at(0), 3 * kBlock, 512);
+  open();
+  expect_found(1, 1);
+  ASSERT_EQ(dropped_.size(), 1U);
+  EXPECT_NE(dropped_[0].find("jobs-2.data: the record of change 2 was cut short by a crash"),
+            std::string::npos)
+      << dropped_[0];
+  log = open();
+  append(*log, 100);
+  log->sync();
+  log = open();
+  expect_found(1, 2);
+  EXPECT_TRUE(dropped_.empty()) << "the log has gone on in a new segment: " << dropped_[0];
+}
+
+// Of three records that may reach the disk in any order the first did not.
+TEST_F(LocalLogTest, ACrashOfTheMachineMayLeaveAGapAndACrashOfTheProcessMayNot) {
+  constexpr std::uint64_t kBoot = 77;
+  auto log = open({}, LogWrites::kBuffered, kBoot);
+  append(*log, 100);
+  log->sync();
+  for (int n = 0; n < 3; ++n) {
+    append(*log, 100);
+    log->write();
+  }
+  log.reset();
+  blank(files().at(0), 2 * kBlock, kBlock);
+  EXPECT_NE(complaint(0, kBoot).find("change 2, which was durable, is missing"), std::string::npos)
+      << complaint(0, kBoot);
+  EXPECT_EQ(complaint(0, kBoot + 1), "");
+  expect_found(1, 1);
+  ASSERT_EQ(dropped_.size(), 1U);
+  EXPECT_NE(dropped_[0].find("so were left out 2 records behind it"), std::string::npos)
+      << dropped_[0];
 }
 
 // --- Damage.
@@ -103,19 +149,121 @@ TEST_F(LocalLogTest, ADurableChangeThatIsMissingIsRefused) {
   expect_found(3, 3);
 }
 
-// The exception: no later record says that the last one was durable.
-TEST_F(LocalLogTest, DamageToWhatWasSyncedLastPassesForACrash) {
+// A record that was cut short lacks a sector. One that has them all, and is not as it was written,
+// may have been acknowledged.
+TEST_F(LocalLogTest, EachBitOfTheLastRecordThatHasChangedIsRefusedOrHarmless) {
+  for (const LogWrites writes : {LogWrites::kDurable, LogWrites::kBuffered}) {
+    remove_all_files();
+    auto log = open(0, writes);
+    append(*log, 100);
+    log->sync();
+    append(*log, 1'200);  // in three sectors
+    log->sync();
+    log.reset();
+    const std::string bytes = contents(files().at(0));
+    int refused = 0;
+    for (std::size_t at = 2 * kBlock; at < 3 * kBlock; at += 7) {
+      std::string damaged = bytes;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+      put(files().at(0), damaged);
+      if (const std::string why = complaint(); !why.empty()) {
+        ++refused;
+        ASSERT_NE(why.find("was written whole and is not as it was written"), std::string::npos);
+      } else {
+        expect_found(1, 2);
+      }
+      ASSERT_EQ(contents(files().at(0)), damaged) << "a start changes nothing";
+    }
+    EXPECT_GE(refused, (40 + 4 + 1'200) / 7);
+  }
+}
+
+TEST_F(LocalLogTest, AStartWritesNothingToAnyFile) {
+  auto log = open();
+  for (int n = 0; n < 5; ++n) {
+    append(*log, kSegment / 2);
+    log->sync();
+  }
+  log.reset();
+  std::vector<fs::file_time_type> times;
+  for (const fs::path& file : files()) times.push_back(fs::last_write_time(file));
+  open();
+  expect_found(1, 5);
+  for (std::size_t n = 0; n < times.size(); ++n)
+    EXPECT_EQ(fs::last_write_time(files().at(n)), times[n]) << files().at(n);
+}
+
+TEST_F(LocalLogTest, ARecordThatDoesNotContinueTheOneBeforeIsRefused) {
   auto log = open();
   for (int n = 0; n < 3; ++n) {
     append(*log, 100);
     log->sync();
   }
+  const LogPosition three{.number = 3, .chain = log->chain()};
   log.reset();
-  std::string bytes = contents(files().at(0));
-  bytes[3 * kBlock + 50] ^= 1;
-  put(files().at(0), bytes);
+  EXPECT_EQ(complaint(three, 0), "");
+  const LogPosition other{.number = 3, .chain = *three.chain + 1};
+  EXPECT_NE(complaint(other, 0).find("is of another history"), std::string::npos)
+      << complaint(other, 0);
+  EXPECT_NE(complaint({.number = 2, .chain = three.chain}, 0).find("is of another history"),
+            std::string::npos);
+}
+
+// --- Files that were put there, or taken away.
+
+TEST_F(LocalLogTest, ALogWithoutAnyFileIsRefused) {
   open();
-  expect_found(1, 2);
+  remove_all_files();
+  EXPECT_NE(complaint().find("is gone: there is no file jobs-N.data"), std::string::npos)
+      << complaint();
+}
+
+TEST_F(LocalLogTest, TwoFilesOfOneSerialNumberAreRefused) {
+  auto log = open();
+  append(*log, 100);
+  log->sync();
+  log.reset();
+  fs::copy_file(files().at(0), directory_ / "jobs-9.data");
+  EXPECT_NE(complaint().find("two files with the serial number 2"), std::string::npos)
+      << complaint();
+}
+
+// A directory and its copy each go on. A file of the one has the next serial number of the other.
+TEST_F(LocalLogTest, ASegmentOfACopyIsRefused) {
+  auto log = open();
+  append(*log, 100);
+  log->sync();
+  log.reset();
+  const TemporaryDirectory elsewhere;
+  const std::string copy = elsewhere / "copy";
+  fs::copy(directory_.path(), copy);
+  {
+    const base::Directory held(copy);
+    LocalLog other(held, kIdentity, {.segment_bytes = kSegment});
+    other.read({}, [](LogNumber, std::string_view) {});
+    for (int n = 0; n < 3; ++n) {
+      append(other, kSegment / 2 + 100);
+      other.sync();
+    }
+  }
+  log = open();
+  append(*log, kSegment / 2 + 100);
+  log->sync();
+  log.reset();
+  fs::copy_file(copy + "/jobs-4.data", directory_ / "jobs-4.data");
+  EXPECT_NE(complaint().find("jobs-4.data does not follow jobs-3.data: it is of a copy"),
+            std::string::npos)
+      << complaint();
+}
+
+TEST_F(LocalLogTest, ASecondLogIsNotMadeBesideOneWithChanges) {
+  open();
+  LocalLog::make(held_, kIdentity + 1, {});  // the first start died before the state was made
+  LocalLog::make(held_, kIdentity, {});
+  auto log = open();
+  append(*log, 100);
+  log->sync();
+  EXPECT_THROW(LocalLog::make(held_, kIdentity, {}), StoreError);
 }
 
 TEST_F(LocalLogTest, AHeaderThatIsDamagedIsRefusedAndTheFileStays) {
@@ -124,7 +272,7 @@ TEST_F(LocalLogTest, AHeaderThatIsDamagedIsRefusedAndTheFileStays) {
   log->sync();
   log.reset();
   const std::string bytes = contents(files().at(0));
-  for (std::size_t at = 0; at < 56; ++at) {
+  for (std::size_t at = 0; at < 80; ++at) {
     std::string damaged = bytes;
     damaged[at] ^= 1;
     put(files().at(0), damaged);
@@ -179,7 +327,7 @@ TEST_F(LocalLogTest, ASegmentThatIsCutShortIsRefusedAndStays) {
   }
   log.reset();
   const std::string bytes = contents(files().at(0));
-  for (const std::size_t size : {0UL, 1UL, 55UL, 56UL, kBlock, 2 * kBlock + 7, kSegment - 1}) {
+  for (const std::size_t size : {0UL, 1UL, 79UL, 80UL, kBlock + 1, 2 * kBlock + 7, kSegment - 1}) {
     put(files().at(0), bytes.substr(0, size));
     EXPECT_NE(complaint().find("has been cut short"), std::string::npos) << size << complaint();
     ASSERT_EQ(files().size(), 1U);
@@ -199,7 +347,8 @@ TEST_F(LocalLogTest, ASegmentWithoutItsHeaderIsRefusedAndStays) {
 }
 
 TEST_F(LocalLogTest, ASegmentWhoseMakingWasInterruptedIsRemoved) {
-  put(directory_.path() / "log-1.new", std::string(kBlock, '\0'));
+  open();
+  put(directory_.path() / "jobs-2.data.new", std::string(2 * kBlock, '\0'));
   EXPECT_EQ(complaint(), "");
   EXPECT_TRUE(files().empty());
 }
@@ -217,11 +366,7 @@ TEST_F(LocalLogTest, ALogThatIsBehindItsStateIsRefused) {
 }
 
 TEST_F(LocalLogTest, TheLogOfAnotherDirectoryIsRefused) {
-  {
-    LocalLog other(directory_.path().string(), kIdentity + 1, {.segment_bytes = kSegment});
-    append(other, 100);
-    other.sync();
-  }
+  LocalLog::make(held_, kIdentity + 1, {});
   EXPECT_NE(complaint().find("does not belong to this data directory"), std::string::npos)
       << complaint();
 }
@@ -235,9 +380,7 @@ TEST_F(LocalLogTest, BytesOfAClientThatLookLikeARecordAreNone) {
   log->append(body, [](LogNumber) {});
   log->sync();
   log.reset();
-  std::string bytes = contents(files().at(0));
-  bytes[2 * kBlock + 50] ^= 1;  // so that reading looks for records within it
-  put(files().at(0), bytes);
+  blank(files().at(0), 2 * kBlock, 512);  // so that reading looks for records behind it
   open();
   expect_found(1, 1);
 }
@@ -250,11 +393,11 @@ TEST_F(LocalLogTest, AfterAFailedWriteNoThreadWritesBehindTheHole) {
   std::mt19937_64 random(seed_or(std::random_device{}()));
   for (int round = 0; round < 20; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
-    for (const fs::path& file : files()) fs::remove(file);
+    remove_all_files();
     const LogWrites writes = round % 2 == 0 ? LogWrites::kDurable : LogWrites::kBuffered;
-    LocalLog log(directory_.path().string(), kIdentity,
-                 {.segment_bytes = 16 << 20, .writes = writes});
-    log.read(0, [](LogNumber, std::string_view) {});
+    LocalLog::make(held_, kIdentity, {});
+    LocalLog log(held_, kIdentity, {.segment_bytes = 16 << 20, .writes = writes});
+    log.read({}, [](LogNumber, std::string_view) {});
     append(log, 100);
     std::atomic<LogNumber> durable = log.sync();
     std::atomic<bool> stop = false;

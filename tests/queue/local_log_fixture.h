@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "carillon/queue/store.h"
+#include "queue/file_bytes.h"
 #include "queue/store/local_log.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {
 
 inline constexpr std::uint64_t kIdentity = 0x0123'4567'89ab'cdef;
-inline constexpr std::size_t kBlock = LogSegment::kBlock;
+inline constexpr std::size_t kBlock = kLogBlock;
 inline constexpr std::size_t kSegment = 16 * kBlock;
 
 inline std::string text(LogNumber number, std::size_t size) {
@@ -31,20 +32,34 @@ inline std::string text(LogNumber number, std::size_t size) {
 
 class LocalLogTest : public ::testing::Test {
  protected:
+  // Makes a log if there is no file.
+  std::unique_ptr<LocalLog> open(const LogPosition& after, LogWrites writes,
+                                 std::uint64_t boot = 0) {
+    if (std::filesystem::is_empty(directory_.path())) LocalLog::make(held_, kIdentity, {});
+    return open_what_is_there(after, writes, boot);
+  }
   std::unique_ptr<LocalLog> open(LogNumber after = 0, LogWrites writes = LogWrites::kDurable) {
+    return open({.number = after, .chain = {}}, writes);
+  }
+  std::unique_ptr<LocalLog> open_what_is_there(const LogPosition& after, LogWrites writes,
+                                               std::uint64_t boot) {
     const LocalLogOptions options{
-        .segment_bytes = kSegment, .most_bytes = 64 * kSegment, .writes = writes};
-    auto log = std::make_unique<LocalLog>(directory_.path().string(), kIdentity, options);
+        .segment_bytes = kSegment, .most_bytes = 64 * kSegment, .writes = writes, .boot = boot};
+    auto log = std::make_unique<LocalLog>(held_, kIdentity, options);
     found_.clear();
     log->read(after, [this](LogNumber number, std::string_view change) {
       found_.emplace_back(number, change);
     });
+    dropped_ = log->dropped();
     return log;
   }
 
-  std::string complaint(LogNumber after = 0) {
+  std::string complaint(LogNumber after = 0, std::uint64_t boot = 0) {
+    return complaint({.number = after, .chain = {}}, boot);
+  }
+  std::string complaint(const LogPosition& after, std::uint64_t boot) {
     try {
-      open(after);
+      open_what_is_there(after, LogWrites::kDurable, boot);
     } catch (const StoreError& error) {
       return error.what();
     }
@@ -65,12 +80,34 @@ class LocalLogTest : public ::testing::Test {
     }
   }
 
+  // The segments that have room for records, in the order in which they were made.
   std::vector<std::filesystem::path> files() const {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_.path()))
-      files.push_back(entry);
-    std::sort(files.begin(), files.end());
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) {
+      if (entry.file_size() != kBlock) files.push_back(entry);
+    }
+    const auto number = [](const auto& path) {
+      return LogSegment::number_of(path.filename().string());
+    };
+    std::sort(files.begin(), files.end(),
+              [&](const auto& a, const auto& b) { return number(a) < number(b); });
     return files;
+  }
+
+  void remove_all_files() const {
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path()))
+      std::filesystem::remove(entry);
+  }
+
+  static void flip(const std::filesystem::path& file, std::size_t at, int bit = 0) {
+    std::string bytes = contents(file);
+    bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+    put(file, bytes);
+  }
+  static void blank(const std::filesystem::path& file, std::size_t at, std::size_t size) {
+    std::string bytes = contents(file);
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), size, '\0');
+    put(file, bytes);
   }
 
   static void put(const std::filesystem::path& path, const std::string& bytes) {
@@ -78,6 +115,8 @@ class LocalLogTest : public ::testing::Test {
   }
 
   TemporaryDirectory directory_;
+  const base::Directory held_{directory_.path().string()};
+  std::vector<std::string> dropped_;
   std::vector<std::pair<LogNumber, std::string>> found_;
 };
 

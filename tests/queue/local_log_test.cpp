@@ -23,11 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_F(LocalLogTest, ANewLogIsEmptyAndHasNoFile) {
+TEST_F(LocalLogTest, ANewLogIsEmptyAndHasASmallFile) {
   const auto log = open();
   EXPECT_EQ(log->last(), 0U);
   EXPECT_EQ(log->sync(), 0U);
   EXPECT_TRUE(files().empty());
+  EXPECT_EQ(fs::file_size(directory_ / "jobs-1.data"), kBlock);
 }
 
 TEST_F(LocalLogTest, WhatWasSyncedIsReadAgainInOrder) {
@@ -108,7 +109,7 @@ TEST_F(LocalLogTest, ASegmentOfItsOwnSizeIsDeletedWhenItWasTrimmed) {
   log->sync();
   EXPECT_EQ(files().size(), 2U);
   log->trim(log->last());
-  EXPECT_EQ(files().size(), 1U);
+  for (const fs::path& file : files()) EXPECT_EQ(fs::file_size(file), kSegment);
 }
 
 TEST_F(LocalLogTest, AChangeThatCannotBeAppliedIsNotAppended) {
@@ -160,7 +161,7 @@ TEST_F(LocalLogTest, ALogThatWasReadGoesOnInANewSegment) {
 TEST_F(LocalLogTest, RandomHistoriesWithCrashesKeepWhatWasDurable) {
   std::mt19937_64 random(seed_or(std::random_device{}()));
   for (int history = 0; history < 8; ++history) {
-    for (const fs::path& file : files()) fs::remove(file);
+    remove_all_files();
     const LogWrites writes = history % 2 == 0 ? LogWrites::kDurable : LogWrites::kBuffered;
     LogNumber trimmed = 0;
     LogNumber durable = 0;

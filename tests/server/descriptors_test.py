@@ -7,7 +7,7 @@ import time
 import unittest
 
 import daemon
-from fault_case import DELETED, FAILED, FaultCase
+from fault_case import DELETED, FAILED, LARGE, FaultCase, put_until_it_fails
 from failing_io import FOR_EVER
 from protocol_case import TIMED_OUT, said
 from wire import Reply
@@ -131,11 +131,12 @@ class OpenTest(FaultCase):
     def test_of_segments_of_the_log(self):
         server = self.start()
         client = server.connect()
-        with self.faults.fail("create open", "*/data/log-*", errno.EMFILE, times=FOR_EVER):
-            self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
-        job = client.put(b"after")
+        with self.faults.fail("create open", "*/data/jobs-*", errno.EMFILE, times=FOR_EVER):
+            jobs, answer = put_until_it_fails(server.connect(), LARGE, 10 << 20)
+            self.assertEqual(answer, FAILED)
+        jobs[client.put(b"after")] = b"after"
         self.assertEqual(server.terminate(), 0)
-        self.assert_kept({job: b"after"})
+        self.assert_kept(jobs)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ descriptors do to the real program. By a library that is loaded into it (preload
 
     faults = failing_io.Faults()
     server = daemon.carillon_serve(data, environment=faults.environment).start()
-    rule = faults.fail("write", "*/log-*")                   # the next write of the log: EIO
+    rule = faults.fail("write", "*/jobs-*")                   # the next write of the log: EIO
     rule = faults.fail("read", "*.sst", times=FOR_EVER)      # every read of a table, ...
     rule.stop()                                              # ... until now
     rule = faults.fail("open", "*.sst", errno.EMFILE, after=2)        # the third, once

@@ -12,8 +12,8 @@ import daemon
 from fault_case import BATCH, DELETED, FAILED, LARGE, FaultCase, put_until_it_fails
 from failing_io import FOR_EVER
 
-_UNFINISHED_SEGMENT = "*/data/log-*.new"
-_FLUSHED = 100 << 20
+_UNFINISHED_SEGMENT = "*/data/jobs-*.new"
+_FLUSHED = 180 << 20
 
 
 class FullDiskTest(FaultCase):
@@ -41,7 +41,7 @@ class FullDiskTest(FaultCase):
                     put = (b"put 0 0 600 %d" % len(LARGE), LARGE)
                     while (reply := client.call(*put)) != FAILED:
                         more[reply.number()] = LARGE
-                    self.assertIn("log-2 cannot be made: No space left on device", server.log())
+                    self.assertIn(".data cannot be made: No space left on device", server.log())
                     # What is left of the segment takes small changes.
                     self.assertEqual(client.call(b"delete %d" % deleted), DELETED)
                     self.assertEqual(client.call(b"peek %d" % deleted).word, b"NOT_FOUND")
@@ -126,9 +126,11 @@ class FullDiskTest(FaultCase):
         server = self.start()
         client = server.connect()
         job = client.put(b"before")
-        self.faults.fail("write", "*/data/log-*", errno.ENOSPC)
+        self.faults.fail("write", "*/data/jobs-*.data", errno.ENOSPC)
         self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
-        self.assert_failed(server, "/data/log-[0-9]+ cannot be written", "No space left on device")
+        self.assert_failed(
+            server, "/data/jobs-[0-9]+.data cannot be written", "No space left on device"
+        )
         self.assert_kept({job: b"before"})
 
 

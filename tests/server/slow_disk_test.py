@@ -66,6 +66,28 @@ class SlowDiskTest(unittest.TestCase):
             self.assertEqual(worker.reply(), Reply(b"RESERVED %d 200" % (n + 1), b"%0200d" % n))
             self.assertEqual(worker.reply(), said(b"USING default"))
 
+    def test_nobody_waits_while_a_file_of_the_log_is_made(self):
+        server = self.start()
+        putting, other = server.connect(), server.connect()
+        for _ in range(10):
+            putting.put(b"x" * 60_000)
+        rule = self.faults.fail(
+            "sync", "*/data/jobs-*.new", 0, times=failing_io.FOR_EVER, takes_ms=2_000
+        )
+        body = b"y" * 60_000
+        for _ in range(60):  # three files
+            putting.send(b"put 0 0 60 60000\r\n" + body + b"\r\n")
+        rule.wait("seen")
+        longest = 0.0
+        while rule.failed < 2:
+            began = time.monotonic()
+            other.call(b"stats-tube default")
+            longest = max(longest, time.monotonic() - began)
+        rule.stop()
+        self.assertLess(longest, 1.0)
+        for _ in range(60):
+            self.assertEqual(putting.reply().word, b"INSERTED")
+
     def test_a_job_whose_ttr_is_over_before_its_body_is_read_is_ready_again(self):
         server = self.start_with_bodies_in_files()
         client = server.connect()

@@ -202,7 +202,19 @@ ssize_t Disk::pread(int fd, char* to, std::size_t size, off_t at) {
   const std::string_view bytes(from->file->bytes.data(), from->file->bytes.size());
   const auto begin = static_cast<std::size_t>(at);
   if (begin >= bytes.size()) return 0;
-  return static_cast<ssize_t>(bytes.substr(begin, size).copy(to, size));
+  const std::size_t got = bytes.substr(begin, size).copy(to, size);
+  if ((from->flags & O_DIRECT) != 0) put_durable_pages(*from->file, to, got, begin);
+  return static_cast<ssize_t>(got);
+}
+
+// What a failed sync has not written is in the page cache alone.
+void Disk::put_durable_pages(const File& file, char* to, std::size_t size, std::size_t from) {
+  for (const auto& [page, before] : file.never_written) {
+    const std::size_t begin = std::max(page * kPage, from);
+    const std::size_t end = std::min((page + 1) * kPage, from + size);
+    if (begin < end)
+      std::memcpy(to + (begin - from), before->data() + (begin - page * kPage), end - begin);
+  }
 }
 
 ssize_t Disk::read(int fd, char* to, std::size_t size) {
@@ -356,9 +368,9 @@ int Disk::link(const char* from, const char* to) {
   return last ? -EIO : 0;
 }
 
-int Disk::rename(const char* from, const char* to) {
-  const Place file = find(-1, from);
-  const Place place = find(-1, to);
+int Disk::rename(int from_at, const char* from, int to_at, const char* to) {
+  const Place file = find(from_at, from);
+  const Place place = find(to_at, to);
   if (!file.file || !place.in) return -ENOENT;
   if (file.in != place.in) return -EXDEV;
   if (fails(faults_.writes)) return -EIO;

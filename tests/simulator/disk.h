@@ -22,7 +22,8 @@
 //   of a new file does not make its name durable: ext4 does that, and no code may rely on it. A
 //   rename is never kept by halves.
 // - *Failed syncs.* What a failed sync has not written is never written by a later one that
-//   succeeds, as on Linux.
+//   succeeds, as on Linux. Reads find it in the page cache until the process has died and power was
+//   lost, but for those past the page cache (O_DIRECT).
 // The death of the process alone loses nothing that was written.
 //
 // Simulated space: each page of a file takes 4 KiB; a write that needs more than there is fails
@@ -122,7 +123,7 @@ class Disk {
   int stat(int at, const char* path, struct stat& to);
   int make_directory(const char* path);
   int link(const char* from, const char* to);
-  int rename(const char* from, const char* to);
+  int rename(int from_at, const char* from, int to_at, const char* to);
   int unlink(int at, const char* path);
   int remove_directory(int at, const char* path);
 
@@ -153,6 +154,7 @@ class Disk {
   void resize(File& file, std::size_t size);
   void save_page(File& file, std::size_t page);
   void put(File& file, const char* bytes, std::size_t size, std::size_t at, bool durable);
+  static void put_durable_pages(const File& file, char* to, std::size_t size, std::size_t from);
   void change_names(File& directory, Change change);
   void lose_names(File& directory, Random& random);
   void lose_bytes(File& file, Random& random);

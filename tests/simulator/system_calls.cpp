@@ -333,8 +333,22 @@ int link(const char* from, const char* to) noexcept {
 }
 
 int rename(const char* from, const char* to) noexcept {
-  if (Disk::has(from)) return result(disk().rename(from, to));
+  if (Disk::has(from)) return result(disk().rename(-1, from, -1, to));
   return next<"rename">(::rename)(from, to);
+}
+
+int renameat(int from_at, const char* from, int to_at, const char* to) noexcept {
+  if (on_disk(from_at, from)) return result(disk().rename(from_at, from, to_at, to));
+  return next<"renameat">(::renameat)(from_at, from, to_at, to);
+}
+
+// The disk cannot tell whether there is a file of the new name.
+int renameat2(int from_at, const char* from, int to_at, const char* to, unsigned flags) noexcept {
+  if (on_disk(from_at, from)) {
+    if (flags != 0) return result(-EINVAL);
+    return result(disk().rename(from_at, from, to_at, to));
+  }
+  return next<"renameat2">(::renameat2)(from_at, from, to_at, to, flags);
 }
 
 int unlink(const char* path) noexcept {

@@ -52,6 +52,9 @@ struct DiskStoreOptions {
   // Whether each sync() is to be one durable write. If not, write() is one write to the page cache,
   // and sync() makes durable what was written there.
   bool durable_writes = true;
+  // A number that stands for this boot of the machine; 0: unknown. As long as it is the same, what
+  // was written is there, synced or not: a gap is damage.
+  std::uint64_t boot = 0;
 };
 
 // All files of a store at one moment: a directory that opens as a store of its own.
@@ -67,6 +70,10 @@ class DiskStore final : public Store, public DueEstimates {
   explicit DiskStore(const std::string& path, const DiskStoreOptions& options = {});
   // Calls close(). Errors have nowhere to go: call it before, to see them.
   ~DiskStore() override;
+
+  // A line for each thing that was left out when the store was opened, because a crash had cut it
+  // short before it was durable.
+  const std::vector<std::string>& dropped() const;
 
   Sequence append(const Changes& changes) override;
   bool has_room() override;

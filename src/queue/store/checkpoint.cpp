@@ -15,7 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "queue/store/log_segment.h"
+#include "base/directory.h"
+#include "queue/store/local_log.h"
 
 namespace carillon::queue {
 
@@ -72,7 +73,9 @@ void RocksState::link_files(const std::string& path) const {
 // --- The thread.
 
 StateCheckpoint::StateCheckpoint(const RocksState& state, std::string path)
-    : state_(state), checkpoint_{.path = std::move(path), .number = state.flushed()} {
+    : state_(state),
+      checkpoint_{.path = std::move(path), .number = state.flushed()},
+      position_(state.flushed_position()) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -99,10 +102,11 @@ void StateCheckpoint::run() {
 // a checkpoint has a header alone, which says that every change up to the state's is durable.
 void StateCheckpoint::make() {
   state_.link_files(checkpoint_.path);
-  LogSegment log =
-      LogSegment::make(checkpoint_.path + "/log-1", state_.identity(), 1, LogWrites::kBuffered);
-  log.begin(1, checkpoint_.number + 1);
-  log.write_header();
+  const base::Directory directory(checkpoint_.path);
+  if (directory.error() != 0)
+    throw StoreError("the checkpoint " + checkpoint_.path +
+                     " cannot be opened: " + std::generic_category().message(directory.error()));
+  LocalLog::make(directory, state_.identity(), position_);
 }
 
 std::optional<Checkpoint> StateCheckpoint::made() const {

@@ -27,6 +27,7 @@
 #include <thread>
 
 #include "carillon/queue/disk_store.h"
+#include "queue/store/log.h"
 #include "queue/store/rocks_state.h"
 
 namespace carillon::queue {
@@ -60,6 +61,7 @@ class StateCheckpoint {
   const RocksState& state_;
   // The thread writes them before it sets the phase.
   Checkpoint checkpoint_;
+  const LogPosition position_;  // of the last change in it
   std::string failure_;
   std::atomic<Phase> phase_ = Phase::kMaking;
 

@@ -66,6 +66,7 @@ DataDirectory::DataDirectory(const std::string& path) : path_(path) {
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
   if (path_.empty()) throw StoreError("the data directory's name is empty");
   make();
+  open();
   refuse_other_things();
   lock();
 }
@@ -96,6 +97,12 @@ void DataDirectory::make() const {
   }
   std::error_code ignored;
   if (!fs::is_directory(made, ignored)) throw StoreError(message("is not a directory"));
+}
+
+void DataDirectory::open() {
+  files_.emplace(path_);
+  if (files_->error() == 0) return;
+  throw StoreError(message(std::string("cannot be opened: ") + std::strerror(files_->error())));
 }
 
 void DataDirectory::refuse_other_things() const {

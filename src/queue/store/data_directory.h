@@ -4,7 +4,10 @@
 //   if (directory.has_store()) ...
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "base/directory.h"
 
 namespace carillon::queue {
 
@@ -19,6 +22,7 @@ class DataDirectory {
   DataDirectory& operator=(const DataDirectory&) = delete;
 
   const std::string& path() const { return path_; }
+  const base::Directory& files() const { return *files_; }
   // Returns true if there is a store in it.
   bool has_store() const;
 
@@ -30,7 +34,10 @@ class DataDirectory {
   void refuse_other_things() const;
   void lock();
 
+  void open();
+
   std::string path_;
+  std::optional<base::Directory> files_;
   int lock_ = -1;
 };
 

@@ -40,7 +40,8 @@ std::string_view view(const Slice& bytes) {
 LocalLogOptions log_options_of(const DiskStoreOptions& options) {
   return {.segment_bytes = options.log_segment_bytes,
           .most_bytes = 4 * options.log_bytes,
-          .writes = options.durable_writes ? LogWrites::kDurable : LogWrites::kBuffered};
+          .writes = options.durable_writes ? LogWrites::kDurable : LogWrites::kBuffered,
+          .boot = options.boot};
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ struct DiskStore::Parts {
   Parts(const std::string& path, const DiskStoreOptions& with)
       : options(with),
         state(path, with),
-        log(path, state.identity(), log_options_of(with)),
+        log(state.files(), state.identity(), log_options_of(with)),
         number_at_open(replay()) {}
 
   LogNumber replay();
@@ -81,13 +82,16 @@ struct DiskStore::Parts {
   std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
 };
 
-// Applies what the log has and the state has not. All of it is durable.
+// Applies what the log has and the state has not. All of it is durable. If it was much, another
+// thread writes the state to files from now on: should the process die soon, the next start has
+// less to apply.
 LogNumber DiskStore::Parts::replay() {
-  log.read(state.number(), [this](LogNumber number, std::string_view change) {
-    if (state.unflushed() > options.recent) state.flush();
+  log.read(state.flushed_position(), [this](LogNumber number, std::string_view change) {
     state.apply(change, number);
+    if (state.unflushed() > options.recent) state.flush(log.chain());
   });
   log.trim(state.flushed());
+  if (state.unflushed() > options.recent / 8) begin_flush();
   return log.last();
 }
 
@@ -104,7 +108,7 @@ void DiskStore::close() {
     sync();
     if (parts_->state.number() > parts_->state.flushed()) {
       parts_->require_durable();
-      parts_->state.flush();
+      parts_->state.flush(parts_->log.chain());
     }
   } catch (const std::exception&) {
     // If it was the sync or a broken disk, failure() tells; else all is in the log.
@@ -139,6 +143,7 @@ Sequence DiskStore::append(const Changes& changes) {
 // While nobody appends, nobody else begins the next flush.
 bool DiskStore::has_room() {
   Parts& parts = *parts_;
+  if (!parts.log.has_room()) return false;
   if (!parts.nearly_too_much() || parts.state.stopped()) return true;
   try {
     parts.refuse_if_broken();
@@ -164,6 +169,10 @@ void DiskStore::write() {
   parts_->sync_next = false;
 }
 
+const std::vector<std::string>& DiskStore::dropped() const {
+  return parts_->log.dropped();
+}
+
 std::string DiskStore::failure() const {
   return parts_->failure();
 }
@@ -187,7 +196,7 @@ void DiskStore::Parts::resume_if_stopped() {
   if (!state.stopped()) return;
   await_checkpoint();
   require_durable();
-  state.resume();
+  state.resume(log.chain());
 }
 
 // There is no flush while files are linked for a checkpoint.
@@ -238,7 +247,7 @@ void DiskStore::Parts::require_durable() {
 
 void DiskStore::Parts::begin_flush() {
   require_durable();
-  state.begin_flush();
+  state.begin_flush(log.chain());
 }
 
 // --- Checkpoints.

@@ -2,14 +2,10 @@
 
 #include "queue/store/local_log.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <charconv>
-#include <cstring>
-#include <filesystem>
 #include <iterator>
-#include <limits>
+#include <random>
+#include <system_error>
 #include <utility>
 
 #include "carillon/queue/store.h"
@@ -18,127 +14,102 @@ namespace carillon::queue {
 
 namespace {
 
-constexpr std::size_t kBlock = LogSegment::kBlock;
-constexpr std::string_view kPrefix = "log-";
-constexpr LogNumber kNoEnd = std::numeric_limits<LogNumber>::max();
-
-// The number in a segment's name, or nothing if the file is no segment.
-std::optional<std::uint64_t> file_number(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  const bool whole = error == std::errc() && end == name.data() + name.size();
-  return whole ? std::optional(number) : std::nullopt;
+std::uint64_t random_life() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32) | random() | 1;
 }
 
-// Calls `each` for the changes of a record. Returns false if they are not as the head says.
+// Removes what an interrupted make() has left: a log without any record.
+void remove_empty(const base::Directory& directory, const std::string& name) {
+  const LogSegment segment = LogSegment::open(directory, name, LogWrites::kBuffered);
+  const bool began = segment.serial() > 1 || segment.first() > 1;
+  if (began || segment.is_written_from(segment.read(), 1))
+    throw StoreError("the directory " + directory.path() + " has a log, in " + name +
+                     ", and no state: the files of the state are gone");
+  directory.unlink(name);
+}
+
+// Calls `each` for the names in the directory.
 template <typename Each>
-bool for_each_change(const LogSegment::Record& record, Each&& each) {
-  std::string_view bytes = record.changes;
-  for (std::uint32_t n = 0; n < record.head.count; ++n) {
-    std::uint32_t size = 0;
-    if (bytes.size() < sizeof size) return false;
-    std::memcpy(&size, bytes.data(), sizeof size);
-    bytes.remove_prefix(sizeof size);
-    if (bytes.size() < size) return false;
-    each(record.head.first + n, bytes.substr(0, size));
-    bytes.remove_prefix(size);
+void for_each_name(const base::Directory& directory, Each&& each) {
+  std::vector<std::string> names;
+  if (const int error = directory.list(names); error != 0) {
+    throw StoreError("the log in " + directory.path() +
+                     " cannot be read: " + std::generic_category().message(error));
   }
-  return bytes.empty();
+  for (const std::string& name : names) each(name);
 }
 
 }  // namespace
 
 // --- Opening and reading.
 
-LocalLog::LocalLog(std::string directory, std::uint64_t identity, const LocalLogOptions& options)
-    : directory_(std::move(directory)), identity_(identity), options_(options) {
-  open_segments();
+// A state that has no log is refused when it is opened: its newest changes were lost. So there is a
+// segment from the beginning. It has a header alone.
+void LocalLog::make(const base::Directory& directory, std::uint64_t identity,
+                    const LogPosition& after) {
+  for_each_name(directory, [&](const std::string& name) {
+    if (LogSegment::number_of(name)) remove_empty(directory, name);
+  });
+  LogSegment segment =
+      LogSegment::make(directory, LogSegment::name_of(1), identity, 1, LogWrites::kBuffered);
+  segment.begin({.life = random_life(),
+                 .serial = 1,
+                 .first = after.number + 1,
+                 .before = after.chain.value_or(0)});
+  segment.write_header();
 }
 
-LocalLog::~LocalLog() = default;
+LocalLog::LocalLog(const base::Directory& directory, std::uint64_t identity,
+                   const LocalLogOptions& options)
+    : directory_(directory), identity_(identity), options_(options), life_(random_life()) {}
 
-std::string LocalLog::path_of(std::uint64_t file) const {
-  return directory_ + "/" + std::string(kPrefix) + std::to_string(file);
-}
-
-void LocalLog::open_segments() {
-  std::error_code error;
-  std::filesystem::directory_iterator entry(directory_, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::filesystem::path path = entry->path();
-    const std::string name = path.filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(LogSegment::kUnfinished))
-      ::unlink(path.c_str());
-    const auto number = file_number(name);
-    if (!number) continue;
-    last_file_ = std::max(last_file_, *number);
-    LogSegment segment = LogSegment::open(path.string(), identity_, options_.writes);
-    if (segment.serial() != 0) {
-      used_bytes_ += segment.bytes();
-      used_.push_back(std::move(segment));
-    } else {
-      ::unlink(path.c_str());  // it was never used
-    }
+LocalLog::~LocalLog() {
+  {
+    const Lock lock(mutex_);
+    closing_ = true;
   }
-  if (error) throw StoreError("the log in " + directory_ + " cannot be read: " + error.message());
-  used_.sort([](const LogSegment& a, const LogSegment& b) { return a.serial() < b.serial(); });
-  if (!used_.empty()) last_serial_ = used_.back().serial();
+  changed_.notify_all();
+  if (making_thread_.joinable()) making_thread_.join();
 }
 
-void LocalLog::read(LogNumber after, const Each& each) {
-  last_ = after;
-  for (auto segment = used_.begin(); segment != used_.end(); ++segment) {
-    const auto next = std::next(segment);
-    const LogNumber end = next == used_.end() ? kNoEnd : next->first();
-    if (end > after + 1) read_segment(*segment, end, each);
+void LocalLog::read(const LogPosition& after, const Each& each) {
+  for_each_name(directory_, [this](const std::string& name) {
+    if (!name.ends_with(LogSegment::kUnfinished)) return;
+    const std::string_view made(name.data(), name.size() - LogSegment::kUnfinished.size());
+    if (LogSegment::number_of(made)) directory_.unlink(name);
+  });
+  LogReader reader(directory_, identity_, options_.boot, LogReader::Damage::kThrow,
+                   options_.writes);
+  reader_ = &reader;
+  reader.read(after, each);
+  reader_ = nullptr;
+  reader.make_durable();
+  take_over(reader);
+}
+
+void LocalLog::take_over(LogReader& reader) {
+  const Lock lock(mutex_);
+  last_ = handed_ = durable_ = reader.last();
+  chain_ = reader.chain();
+  dropped_ = reader.dropped();
+  used_ = std::move(reader.used());
+  free_ = std::move(reader.unused());
+  free_.remove_if([this](const LogSegment& segment) {
+    return segment.blocks() != usual_blocks() && directory_.unlink(segment.name()) == 0;
+  });
+  for (const Segments* segments : {&used_, &free_}) {
+    for (const LogSegment& segment : *segments)
+      last_file_ = std::max(last_file_, LogSegment::number_of(segment.name()).value_or(0));
   }
-  refuse_if_behind(after);
-  handed_ = durable_ = last_;
+  for (const LogSegment& segment : used_) used_bytes_ += segment.bytes();
+  last_serial_ = used_.back().serial();
 }
 
-// Changes up to `after` were durable in the log before anybody could say that they are not needed;
-// and what a header or a record says was durable must have been read.
-void LocalLog::refuse_if_behind(LogNumber after) const {
-  if (known_durable_ > last_) missing(directory_);
-  if (after <= known_durable_) return;
-  throw StoreError(
-      "the log in " + directory_ + " is damaged or of another time: it ends at change " +
-      std::to_string(known_durable_) + ", and the state has change " + std::to_string(after));
-}
-
-// Reads the changes of a segment from last_ + 1 up to `end`, not included.
-void LocalLog::read_segment(LogSegment& segment, LogNumber end, const Each& each) {
-  const std::string bytes = segment.read();
-  known_durable_ = std::max(known_durable_, segment.first() - 1);
-  std::uint32_t block = 1;
-  while (last_ + 1 < end && block < segment.blocks()) {
-    const auto record = segment.record_at(bytes, block);
-    if (!record) {  // the end, or damage to what is not needed any more
-      ++block;
-      continue;
-    }
-    block += static_cast<std::uint32_t>(LogSegment::blocks_for(record->head.size));
-    // A crash may come before all writes have reached the disk, and leave a record behind a gap. It
-    // is left out; but what it says was durable must be there.
-    const bool behind_gap = record->head.first > last_ + 1;
-    known_durable_ =
-        std::max(known_durable_, behind_gap ? record->head.durable : record->head.last());
-    if (behind_gap) continue;
-    const bool whole = for_each_change(*record, [&](LogNumber number, std::string_view change) {
-      if (number <= last_) return;
-      each(number, change);
-      last_ = number;
-    });
-    if (!whole) throw StoreError("the log " + segment.path() + " is damaged");
-  }
-  if (end != kNoEnd && last_ + 1 < end) missing(segment.path());
-}
-
-void LocalLog::missing(const std::string& where) const {
-  throw StoreError("the log " + where + " is damaged: change " + std::to_string(last_ + 1) +
-                   ", which was durable, is missing");
+std::uint32_t LocalLog::chain() const {
+  if (reader_ != nullptr) return reader_->chain();
+  const Lock lock(mutex_);
+  return chain_;
 }
 
 // --- The thread that appends.
@@ -166,8 +137,8 @@ LogNumber LocalLog::append(std::string_view change, const Apply& apply) {
 void LocalLog::make_room(std::size_t bytes, Lock& lock) {
   while (true) {  // another thread may close the window while this one does without the lock
     const std::size_t window = open_.bytes() + LogWindow::bytes_of(bytes);
-    const std::size_t blocks = LogSegment::blocks_for(window);
-    if (!open_.empty() && (1 + blocks) * kBlock > options_.segment_bytes) {
+    const std::size_t blocks = log_blocks(window);
+    if (!open_.empty() && 1 + blocks > usual_blocks()) {
       lock.unlock();  // only a single change may take a segment of its own
       write();
       lock.lock();
@@ -188,23 +159,26 @@ bool LocalLog::has_room(std::size_t blocks) const {
   });
 }
 
-// Opens or makes a segment that takes a record of so many blocks.
+// Opens a segment that takes a record of so many blocks, waits for the one that is being made, or
+// makes one.
 void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
   for (LogSegment& segment : free_) {
     if (1 + blocks <= segment.blocks()) return segment.open_to_write();
   }
-  const std::size_t wanted = std::max(options_.segment_bytes / kBlock, 1 + blocks);
+  const auto wanted = std::max(usual_blocks(), static_cast<std::uint32_t>(1 + blocks));
+  if (wants_segment_ && wanted == usual_blocks())
+    return changed_.wait(lock, [this] { return !wants_segment_; });
   const std::size_t open = used_.empty() ? 0 : used_.back().bytes();  // cannot be trimmed
   if (used_bytes_ - open >= options_.most_bytes) {
-    throw StoreError("the log in " + directory_ + " is full: " + std::to_string(used_bytes_) +
-                     " bytes of it are still needed, and it may have " +
-                     std::to_string(options_.most_bytes));
+    throw StoreError("the log in " + directory_.path() + " is full: " +
+                     std::to_string(used_bytes_) + " bytes of it are still needed, and it may " +
+                     "have " + std::to_string(options_.most_bytes));
   }
+  const std::uint64_t number = ++last_file_;
   lock.unlock();
   Segments made;
   try {
-    made.push_back(LogSegment::make(path_of(++last_file_), identity_,
-                                    static_cast<std::uint32_t>(wanted), options_.writes));
+    made.push_back(make_segment(wanted, number));
   } catch (const LogSegment::Shortage&) {
     throw;  // nothing has changed
   } catch (const StoreError& why) {
@@ -214,6 +188,70 @@ void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
   lock.lock();
   free_.splice(free_.end(), made);
 }
+
+std::uint32_t LocalLog::usual_blocks() const {
+  return static_cast<std::uint32_t>(options_.segment_bytes / kLogBlock);
+}
+
+LogSegment LocalLog::make_segment(std::uint32_t blocks, std::uint64_t number) const {
+  return LogSegment::make(directory_, LogSegment::name_of(number), identity_, blocks,
+                          options_.writes);
+}
+
+// An append that finds no segment waits for a disk that may take seconds. While this returns false,
+// the owner lets nobody append, and does other things.
+bool LocalLog::has_room() const {
+  constexpr std::size_t kEnough = 128 << 10;  // for what a command appends, most of the time
+  if (!wants_segment_) return true;           // mostly, and each put asks
+  const Lock lock(mutex_);
+  if (!failure_.empty()) return true;
+  const std::size_t left = next_block_ == 0 ? 0 : used_.back().blocks() - next_block_;
+  return left * kLogBlock >= std::min(kEnough, options_.segment_bytes / 4) + open_.bytes();
+}
+
+// --- The thread that makes segments.
+
+// Has the thread make a segment if there is none for what comes next.
+void LocalLog::make_ahead() {
+  if (!making_thread_runs_ || !free_.empty()) return;
+  wants_segment_ = true;
+  changed_.notify_all();
+}
+
+// A segment that cannot be made is no failure yet: the append that needs it tries again.
+void LocalLog::run() {
+  Lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return closing_ || wants_segment_; });
+    if (closing_) return;
+    const std::uint64_t number = ++last_file_;
+    lock.unlock();
+    Segments made;
+    try {
+      made.push_back(make_segment(usual_blocks(), number));
+    } catch (const std::exception&) {
+      made.clear();
+    }
+    lock.lock();
+    free_.splice(free_.end(), made);
+    wants_segment_ = false;
+    changed_.notify_all();
+  }
+}
+
+// Without the thread, an append makes the segment that it needs.
+void LocalLog::begin_thread() {
+  if (making_thread_.joinable()) return;
+  try {
+    making_thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    return;
+  }
+  const Lock lock(mutex_);
+  making_thread_runs_ = true;
+}
+
+// --- Again the thread that appends.
 
 LogNumber LocalLog::last() const {
   const Lock lock(mutex_);
@@ -227,18 +265,20 @@ std::size_t LocalLog::bytes() const {
 
 // The last segment that holds a record is never trimmed: it says which change was durable.
 void LocalLog::trim(LogNumber number) {
-  Segments large;
+  Segments odd;
+  begin_thread();
   {
     const Lock lock(mutex_);
     while (used_.size() > 1 && std::next(used_.begin())->first() <= std::min(number + 1, handed_)) {
       LogSegment& first = used_.front();
       first.close();
       used_bytes_ -= first.bytes();
-      Segments& to = first.bytes() > options_.segment_bytes ? large : free_;
+      Segments& to = first.blocks() == usual_blocks() ? free_ : odd;
       to.splice(to.end(), used_, used_.begin());
     }
+    make_ahead();
   }
-  for (const LogSegment& segment : large) ::unlink(segment.path().c_str());
+  for (const LogSegment& segment : odd) directory_.unlink(segment.name());
 }
 
 // --- The thread that syncs.
@@ -277,18 +317,20 @@ void LocalLog::write() {
   // Held until the segment before is closed: another thread may be about to sync it.
   std::unique_lock one_sync_at_a_time(fdatasync_, std::defer_lock);
   if (writing->before != nullptr) one_sync_at_a_time.lock();
-  or_fail(lock, [&] { write_closed(*writing); });
+  std::uint32_t checksum = 0;
+  or_fail(lock, [&] { checksum = write_closed(*writing); });
   lock.lock();
   handed_ = writing->last;
+  chain_ = checksum;
   handed_to_ = writing->segment;
   if (writing->before != nullptr) writing->before->close();
   if (options_.writes == LogWrites::kDurable) durable_ = handed_;
 }
 
-void LocalLog::write_closed(const Writing& writing) {
+std::uint32_t LocalLog::write_closed(const Writing& writing) {
   if (writing.before != nullptr) writing.before->sync();
   if (writing.block == 1) writing.segment->write_header();
-  writing.segment->write(closed_.data(), writing.size, writing.block);
+  return writing.segment->write(closed_.data(), writing.size, writing.block);
 }
 
 // After a failure nothing may be written behind the hole, so `failure_` is set before another
@@ -316,10 +358,10 @@ std::optional<LocalLog::Writing> LocalLog::close_window() {
   std::swap(open_, closed_);
   Writing writing{.last = last_};
   const LogNumber first = last_ - closed_.count() + 1;
-  const std::size_t blocks = LogSegment::blocks_for(closed_.bytes());
+  const std::size_t blocks = log_blocks(closed_.bytes());
   if (next_block_ == 0 || next_block_ + blocks > used_.back().blocks())
     writing.before = roll(blocks, first);
-  writing.size = closed_.finish({.first = first, .durable = durable_});
+  writing.size = closed_.finish({.first = first, .durable = durable_, .before = chain_});
   writing.segment = &used_.back();
   writing.block = next_block_;
   next_block_ += static_cast<std::uint32_t>(blocks);
@@ -336,8 +378,14 @@ LogSegment* LocalLog::roll(std::size_t blocks, LogNumber first) {
   LogSegment* const before = used_.empty() ? nullptr : &used_.back();
   used_.splice(used_.end(), free_, found);  // throws nothing: a window that is closed is written
   used_bytes_ += used_.back().bytes();
-  used_.back().begin(++last_serial_, first);
+  used_.back().begin({.life = life_,
+                      .life_before = before == nullptr ? 0 : before->use().life,
+                      .boot = options_.boot,
+                      .serial = ++last_serial_,
+                      .first = first,
+                      .before = chain_});
   next_block_ = 1;
+  make_ahead();
   return before;
 }
 

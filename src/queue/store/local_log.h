@@ -1,27 +1,32 @@
 // LocalLog: a log in the files of one directory.
 //
-//   LocalLog log("carillon-data", identity, {});
-//   log.read(state_number, apply);
+//   const base::Directory directory("carillon-data");
+//   LocalLog::make(directory, identity, {});              // once, for a new store
+//   ...
+//   LocalLog log(directory, identity, {});
+//   log.read(state.position(), apply);
 //   log.append(bytes, apply);
 //   log.sync();                        // one write, durable when it returns
 //
 // A window becomes durable by one write past the page cache into blocks that were written before
 // (log_segment.h). On a virtual disk that takes 92 us where a write and fdatasync take 100.
 //
-// The files are segments of 1 MiB: to make one stops an append for 2 to 4 ms, and not for longer. A
-// segment whose changes were all trimmed is used again, so a log soon takes no more space than it
-// needed at most between two trims, and no write waits for the file system. A record that is larger
-// than a segment gets a segment of its own size, which is deleted when it was trimmed.
+// The files are segments of 1 MiB. Another thread makes each one before it is needed, because to
+// make one takes as long as the disk wants. A segment whose changes were all trimmed is used again,
+// so a log soon takes no more space than it needed at most between two trims, and no write waits
+// for the file system. A record that is larger than a segment gets a segment of its own size, which
+// is deleted when it was trimmed.
 //
-// After a crash the last records may be missing or cut short. Each record says which change was
-// durable when it was written, so read() can tell what a crash may lose from damage: it refuses a
-// log that lacks a change which was durable. One exception: of the changes that were synced last no
-// later record says so, and damage to their record passes for a crash. What a crash has left behind
-// the end is never taken for a record later: a log that was read goes on in a new segment.
+// A log always has a file: without one it was lost. After a crash the last records may be missing
+// or cut short; log_reader.h says how that is told from damage, which is refused. What a crash has
+// left behind the end is never taken for a record later: a log that was read goes on in a new
+// segment, and in a new life.
 //
-// Memory: two windows. Descriptors: three at most. Thread safety: as every Log.
+// Memory: two windows. Descriptors: four at most. Thread safety: as every Log.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -30,8 +35,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
+#include "base/directory.h"
 #include "queue/store/log.h"
+#include "queue/store/log_reader.h"
 #include "queue/store/log_segment.h"
 #include "queue/store/log_window.h"
 
@@ -43,23 +52,35 @@ struct LocalLogOptions {
   // one more segment.
   std::size_t most_bytes = 512 << 20;
   LogWrites writes = LogWrites::kDurable;
+  std::uint64_t boot = 0;  // of the machine; 0: unknown
 };
 
 class LocalLog final : public Log {
  public:
-  // Opens the log in `directory`, whose segments are the files named "log-N". There may be none.
-  // `identity` is a random number that belongs to the directory. Throws StoreError.
-  LocalLog(std::string directory, std::uint64_t identity, const LocalLogOptions& options);
+  // Makes a log without changes, which goes on behind `after`, durably. Throws StoreError; also if
+  // there is a log in the directory already.
+  static void make(const base::Directory& directory, std::uint64_t identity,
+                   const LogPosition& after);
+
+  // `identity` is a random number that belongs to the log, and `directory` must outlive this.
+  LocalLog(const base::Directory& directory, std::uint64_t identity,
+           const LocalLogOptions& options);
   ~LocalLog() override;
 
-  void read(LogNumber after, const Each& each) override;
+  void read(const LogPosition& after, const Each& each) override;
   LogNumber append(std::string_view change, const Apply& apply) override;
   LogNumber sync() override;
   void write() override;
   std::string failure() const override;
+  std::uint32_t chain() const override;
   LogNumber last() const override;
   void trim(LogNumber number) override;
   std::size_t bytes() const override;
+
+  // A line for each thing that read() has left out because a crash has left it so.
+  const std::vector<std::string>& dropped() const { return dropped_; }
+  // Returns false while an append might have to wait for a segment that is being made.
+  bool has_room() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -73,26 +94,28 @@ class LocalLog final : public Log {
     LogNumber last = 0;
   };
 
-  void open_segments();
-  void read_segment(LogSegment& segment, LogNumber end, const Each& each);
-  void refuse_if_behind(LogNumber after) const;
-  [[noreturn]] void missing(const std::string& where) const;
+  void take_over(LogReader& reader);
   void make_room(std::size_t bytes, Lock& lock);
   bool has_room(std::size_t blocks) const;
   void add_free_segment(std::size_t blocks, Lock& lock);
-  std::string path_of(std::uint64_t file) const;
+  std::uint32_t usual_blocks() const;
+  LogSegment make_segment(std::uint32_t blocks, std::uint64_t number) const;
+  void make_ahead();
+  void run();
+  void begin_thread();
   std::optional<Writing> close_window();
   LogSegment* roll(std::size_t blocks, LogNumber first);
-  void write_closed(const Writing& writing);
+  std::uint32_t write_closed(const Writing& writing);
   void sync_handed(Lock& lock);
   template <typename Action>
   void or_fail(Lock& lock, Action action);
   [[noreturn]] void fail(const std::exception& why);
   void refuse_if_failed() const;
 
-  const std::string directory_;
+  const base::Directory& directory_;
   const std::uint64_t identity_;
   const LocalLogOptions options_;
+  const std::uint64_t life_;
 
   mutable std::mutex mutex_;
   // Protected by mutex_:
@@ -101,12 +124,18 @@ class LocalLog final : public Log {
   Segments free_;
   std::uint32_t next_block_ = 0;  // of the open segment; 0: none is open
   std::uint64_t last_serial_ = 0;
+  std::uint64_t last_file_ = 0;
+  std::uint32_t chain_ = 0;                // of what was handed over
   LogNumber last_ = 0;                     // appended
   LogNumber handed_ = 0;                   // handed to the operating system
   LogNumber durable_ = 0;                  // on the disk
   const LogSegment* handed_to_ = nullptr;  // has the last change that was handed over
   LogWindow open_;
   std::string failure_;
+  bool making_thread_runs_ = false;
+  std::atomic<bool> wants_segment_ = false;  // it is to make one, or does so; read without mutex_
+  bool closing_ = false;
+  std::condition_variable changed_;
 
   // Taken in this order, and before mutex_.
   std::mutex syncing_;  // held while a segment is synced
@@ -118,8 +147,9 @@ class LocalLog final : public Log {
   LogWindow closed_;
 
   // The thread's that appends:
-  std::uint64_t last_file_ = 0;
-  LogNumber known_durable_ = 0;  // by what headers and records say
+  const LogReader* reader_ = nullptr;  // while it reads
+  std::vector<std::string> dropped_;
+  std::thread making_thread_;  // begins with the first trim(): what was read may leave segments
 };
 
 }  // namespace carillon::queue

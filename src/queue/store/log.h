@@ -1,7 +1,7 @@
 // Log: the order of all changes of one queue, and the only thing that must be durable before a
 // reply leaves.
 //
-//   log.read(state.number(), [&](LogNumber number, std::string_view change) { state.apply(...); });
+//   log.read(state.position(), [&](LogNumber number, std::string_view change) { ... });
 //   ...
 //   log.append(change, [&](LogNumber number) { state.apply(number, change); });      // visible
 //   ...
@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,12 @@ namespace carillon::queue {
 
 // Counts the changes of one log from 1. 0: before the first.
 using LogNumber = std::uint64_t;
+
+// A place in a log, and what tells one history of it from another.
+struct LogPosition {
+  LogNumber number = 0;                // of a change
+  std::optional<std::uint32_t> chain;  // Log::chain() of that change; nothing: not known
+};
 
 // Thread safety: one thread appends, reads and trims; sync() and write() may be called by any
 // thread at the same time. Every method throws StoreError (store.h) if the medium fails.
@@ -39,9 +46,10 @@ class Log {
   Log& operator=(const Log&) = delete;
   virtual ~Log() = default;
 
-  // Calls `each` for every change after number `after`, in order. REQUIRES: it is called once,
-  // before anything is appended; `after` is not below the last trim.
-  virtual void read(LogNumber after, const Each& each) = 0;
+  // Calls `each` for every change behind `after`, in order. Throws StoreError if one is missing
+  // that was durable, or if `after` is of another history. REQUIRES: it is called once, before
+  // anything is appended; `after` is not below the last trim.
+  virtual void read(const LogPosition& after, const Each& each) = 0;
 
   // Adds a change to the open window and returns its number. Before that, and when the log is sure
   // to take the change, it calls `apply` with the number. If the log or `apply` throws, nothing was
@@ -59,6 +67,11 @@ class Log {
 
   // Returns why sync() and write() throw from now on, or an empty string. Any thread may call it.
   virtual std::string failure() const = 0;
+
+  // The checksum of the record with the last change that was read, or that is durable: each record
+  // carries that of the one before, so it stands for all changes up to there. 0: there is none.
+  // REQUIRES: no write() or sync() is under way.
+  virtual std::uint32_t chain() const = 0;
 
   // The number of the last change that was appended.
   virtual LogNumber last() const = 0;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -20,30 +22,29 @@ namespace carillon::queue {
 
 struct LogSegmentHeader {
   std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', ' ', 'l', 'o', 'g'};
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::uint32_t blocks = 0;
   std::uint64_t identity = 0;
+  std::uint64_t life = 0;
+  std::uint64_t life_before = 0;
+  std::uint64_t boot = 0;
   std::uint64_t serial = 0;
   LogNumber first = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t before = 0;
   std::uint32_t checksum = 0;  // of what stands before it
 };
 
 namespace {
 
-constexpr std::align_val_t kBlockAlignment{LogSegment::kBlock};
+constexpr std::align_val_t kBlockAlignment{kLogBlock};
 
-// What a record's checksum begins with.
-struct Seed {
-  std::uint64_t identity;
-  std::uint64_t serial;
-  std::uint64_t block;
-};
+// A name that reads as data: people delete what is called a log.
+constexpr std::string_view kPrefix = "jobs-";
+constexpr std::string_view kSuffix = ".data";
 
-template <typename Plain>
-std::string_view bytes_of(const Plain& plain) {
-  static_assert(std::has_unique_object_representations_v<Plain>);
-  return {reinterpret_cast<const char*>(&plain), sizeof plain};
+std::string_view bytes_of(const LogSegmentHeader& header) {
+  static_assert(std::has_unique_object_representations_v<LogSegmentHeader>);
+  return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
 std::uint32_t checksum_of(const LogSegmentHeader& header) {
@@ -67,10 +68,6 @@ int write_zeros(int fd, std::size_t size) {
   return 0;
 }
 
-std::string folder_of(const std::string& path) {
-  return path.substr(0, path.rfind('/') + 1);
-}
-
 }  // namespace
 
 BlockBytes allocate_blocks(std::size_t size) {
@@ -81,65 +78,90 @@ void DeleteBlocks::operator()(char* bytes) const {
   ::operator delete(bytes, kBlockAlignment);
 }
 
+std::string LogSegment::name_of(std::uint64_t number) {
+  return std::string(kPrefix) + std::to_string(number) + std::string(kSuffix);
+}
+
+std::optional<std::uint64_t> LogSegment::number_of(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(std::min(kSuffix.size(), name.size()));
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool whole = error == std::errc() && end == name.data() + name.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
+
 void LogSegment::fail(const char* what, int error) const {
-  const std::string why = "the log " + path_ + " " + what + ": " + std::strerror(error);
+  const std::string why = "the log's file " + path() + " " + what + ": " + std::strerror(error);
   if (std::count(base::kShortages.begin(), base::kShortages.end(), error) != 0) throw Shortage(why);
   throw StoreError(why);
 }
 
-LogSegment LogSegment::make(std::string path, std::uint64_t identity, std::uint32_t blocks,
-                            LogWrites writes) {
+LogSegment LogSegment::make(const base::Directory& directory, const std::string& name,
+                            std::uint64_t identity, std::uint32_t blocks, LogWrites writes) {
   LogSegment segment;
-  segment.path_ = std::move(path);
+  segment.directory_ = &directory;
+  segment.name_ = name;
   segment.writes_ = writes;
   segment.identity_ = identity;
   segment.blocks_ = blocks;
-  const char* const name = segment.path_.c_str();
-  const std::string unfinished = segment.path_ + std::string(kUnfinished);
+  const std::string unfinished = name + std::string(kUnfinished);
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-  const base::FileDescriptor file(::open(unfinished.c_str(), flags, 0644));
+  const base::FileDescriptor file = directory.open(unfinished, flags, 0644);
   if (!file) segment.fail("cannot be made", errno);
   int error = write_zeros(file.get(), segment.bytes());
   const LogSegmentHeader header = segment.header();
   if (error == 0) error = base::write_at(file.get(), bytes_of(header), 0);
   if (error == 0 && ::fsync(file.get()) != 0) error = errno;
-  if (error == 0 && ::rename(unfinished.c_str(), name) != 0) error = errno;
-  if (error == 0) error = base::sync_directory(folder_of(segment.path_).c_str());
+  if (error == 0) error = directory.rename_to_new(unfinished, name);
+  const bool named = error == 0;
+  if (error == 0) error = directory.sync();
   try {
     if (error != 0) segment.fail("cannot be made", error);
     segment.open_to_write();
   } catch (...) {
-    ::unlink(unfinished.c_str());  // it may hold the last free bytes of a disk
-    ::unlink(name);
+    directory.unlink(unfinished);  // it may hold the last free bytes of a disk
+    if (named) directory.unlink(name);
     throw;
   }
   return segment;
 }
 
-LogSegment LogSegment::open(std::string path, std::uint64_t identity, LogWrites writes) {
+LogSegment LogSegment::open(const base::Directory& directory, const std::string& name,
+                            LogWrites writes) {
   LogSegment segment;
-  segment.path_ = std::move(path);
+  segment.directory_ = &directory;
+  segment.name_ = name;
   segment.writes_ = writes;
-  segment.identity_ = identity;
-  segment.file_ = base::FileDescriptor(::open(segment.path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!segment.file_) segment.fail("cannot be opened", errno);
+  const base::FileDescriptor file = directory.open(name, O_RDONLY | O_CLOEXEC);
+  if (!file) segment.fail("cannot be opened", errno);
+  const std::string path = segment.path();
   LogSegmentHeader header;
   std::size_t size = sizeof header;
-  int error = base::read_at(segment.file_.get(), reinterpret_cast<char*>(&header), size, 0);
-  if (error != 0) segment.fail("cannot be read", error);
-  if (size < sizeof header) throw StoreError("the log " + segment.path_ + " has been cut short");
-  if (header.magic != LogSegmentHeader{}.magic || header.checksum != queue::checksum_of(header))
-    throw StoreError("the log " + segment.path_ + " is damaged: its header is broken");
+  const auto is_whole = [&header] {
+    return header.magic == LogSegmentHeader{}.magic &&
+           header.checksum == queue::checksum_of(header);
+  };
+  // What fails is read once more: a bit may have changed in memory.
+  for (int reads = 0; reads < 2 && !is_whole(); ++reads) {
+    const int error = base::read_at(file.get(), reinterpret_cast<char*>(&header), size, 0);
+    if (error != 0) segment.fail("cannot be read", error);
+  }
+  if (size < sizeof header) throw StoreError("the log's file " + path + " has been cut short");
+  if (!is_whole()) throw StoreError("the log's file " + path + " is damaged: its header is broken");
   if (header.version != LogSegmentHeader{}.version) {
-    throw StoreError("the log " + segment.path_ + " was made by another version of Carillon: its " +
+    throw StoreError("the log's file " + path + " was made by another version of Carillon: its " +
                      "version is " + std::to_string(header.version));
   }
-  if (header.identity != identity)
-    throw StoreError("the log " + segment.path_ + " does not belong to this data directory");
+  segment.identity_ = header.identity;
   segment.blocks_ = header.blocks;
-  segment.serial_ = header.serial;
-  segment.first_ = header.first;
-  segment.close();
+  segment.use_ = {.life = header.life,
+                  .life_before = header.life_before,
+                  .boot = header.boot,
+                  .serial = header.serial,
+                  .first = header.first,
+                  .before = header.before};
   return segment;
 }
 
@@ -148,41 +170,44 @@ void LogSegment::open_to_write() {
   const int durable = writes_ == LogWrites::kDurable ? O_DSYNC : 0;
   const int direct = writes_ == LogWrites::kDurable ? O_DIRECT : 0;
   const int flags = O_RDWR | O_CLOEXEC | durable;
-  file_ = base::FileDescriptor(::open(path_.c_str(), flags | direct));
-  if (!file_ && direct != 0) file_ = base::FileDescriptor(::open(path_.c_str(), flags));
+  file_ = directory_->open(name_, flags | direct);
+  if (!file_ && direct != 0) file_ = directory_->open(name_, flags);
   if (!file_) fail("cannot be opened", errno);
 }
 
 LogSegmentHeader LogSegment::header() const {
-  LogSegmentHeader header{
-      .blocks = blocks_, .identity = identity_, .serial = serial_, .first = first_};
+  LogSegmentHeader header{.blocks = blocks_,
+                          .identity = identity_,
+                          .life = use_.life,
+                          .life_before = use_.life_before,
+                          .boot = use_.boot,
+                          .serial = use_.serial,
+                          .first = use_.first,
+                          .before = use_.before};
   header.checksum = queue::checksum_of(header);
   return header;
 }
 
+LogPlace LogSegment::place(std::uint32_t block) const {
+  return {.life = use_.life, .serial = use_.serial, .block = block};
+}
+
 void LogSegment::write_header() const {
-  const BlockBytes block = zeros(kBlock);
+  const BlockBytes block = zeros(kLogBlock);
   const LogSegmentHeader header = this->header();
   std::memcpy(block.get(), &header, sizeof header);
-  write_blocks({block.get(), kBlock}, 0);
+  write_blocks({block.get(), kLogBlock}, 0);
   sync();
 }
 
-std::uint32_t LogSegment::checksum_of(std::uint32_t block, std::string_view behind) const {
-  return base::crc32c(base::crc32c(0, bytes_of(Seed{identity_, serial_, block})), behind);
-}
-
-void LogSegment::write(char* bytes, std::size_t size, std::uint32_t block) const {
-  LogRecordHead head;
-  std::memcpy(&head, bytes, sizeof head);
-  const std::string_view record(bytes, sizeof head + head.size);
-  head.checksum = checksum_of(block, record.substr(sizeof head.checksum));
-  std::memcpy(bytes, &head.checksum, sizeof head.checksum);
+std::uint32_t LogSegment::write(char* bytes, std::size_t size, std::uint32_t block) const {
+  const std::uint32_t checksum = seal_log_record(bytes, place(block));
   write_blocks({bytes, size}, block);
+  return checksum;
 }
 
 void LogSegment::write_blocks(std::string_view bytes, std::uint32_t block) const {
-  const std::uint64_t at = std::uint64_t{block} * kBlock;
+  const std::uint64_t at = std::uint64_t{block} * kLogBlock;
   int error = base::write_at(file_.get(), bytes, at);
   // The file could be opened to be written past the page cache, but the file system wants other
   // sizes than our blocks for it.
@@ -197,39 +222,66 @@ void LogSegment::sync() const {
   if (::fdatasync(file_.get()) != 0) fail("cannot be synced", errno);
 }
 
-// What is read may be in the page cache alone: if only the process has died, or after a failed
-// sync, which no later sync makes good. So it is written again.
-std::string LogSegment::read() const {
-  const base::FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+// --- Reading.
+
+LogSegment::Bytes LogSegment::read(const base::FileDescriptor& file) const {
   if (!file) fail("cannot be opened", errno);
-  std::string bytes(this->bytes(), '\0');
-  std::size_t size = bytes.size();
-  if (const int error = base::read_at(file.get(), bytes.data(), size, 0); error != 0)
+  Bytes bytes{.begin = allocate_blocks(this->bytes()), .size = this->bytes()};
+  std::size_t size = bytes.size;
+  if (const int error = base::read_at(file.get(), bytes.begin.get(), size, 0); error != 0)
     fail("cannot be read", error);
-  if (size != bytes.size()) throw StoreError("the log " + path_ + " has been cut short");
-  if (const int error = base::write_at(file.get(), bytes, 0); error != 0)
-    fail("cannot be written", error);
-  if (::fdatasync(file.get()) != 0) fail("cannot be synced", errno);
+  if (size != bytes.size) throw StoreError("the log's file " + path() + " has been cut short");
   return bytes;
 }
 
-std::optional<LogSegment::Record> LogSegment::record_at(std::string_view bytes,
-                                                        std::uint32_t block) const {
-  if (block >= blocks_) return std::nullopt;
-  const std::string_view from = bytes.substr(std::size_t{block} * kBlock);
-  Record record;
-  std::memcpy(&record.head, from.data(), sizeof record.head);
-  if (record.head.size > from.size() - sizeof record.head) return std::nullopt;
-  const std::string_view covered =
-      from.substr(sizeof record.head.checksum,
-                  sizeof record.head - sizeof record.head.checksum + record.head.size);
-  if (record.head.checksum != checksum_of(block, covered)) return std::nullopt;
-  if (record.head.version != LogRecordHead{}.version) {
-    throw StoreError("the log " + path_ + " has a record of version " +
-                     std::to_string(record.head.version) + ", which this version does not know");
+LogSegment::Bytes LogSegment::read() const {
+  return read(directory_->open(name_, O_RDONLY | O_CLOEXEC));
+}
+
+// Where nothing can be read past the page cache, the cache is asked to forget the file.
+LogSegment::Bytes LogSegment::read_from_disk() const {
+  if (const auto file = directory_->open(name_, O_RDONLY | O_DIRECT | O_CLOEXEC)) {
+    const BlockBytes block = allocate_blocks(kLogBlock);
+    std::size_t size = kLogBlock;
+    if (base::read_at(file.get(), block.get(), size, 0) != EINVAL) return read(file);
   }
-  record.changes = from.substr(sizeof record.head, record.head.size);
-  return record;
+  const base::FileDescriptor file = directory_->open(name_, O_RDONLY | O_CLOEXEC);
+  if (file) ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+  return read(file);
+}
+
+LogFound LogSegment::find(const Bytes& bytes, std::uint32_t block, LogRecord& record) const {
+  const std::size_t at = std::size_t{block} * kLogBlock;
+  return find_log_record(bytes.view().substr(at), place(block), record);
+}
+
+bool LogSegment::is_written_from(const Bytes& bytes, std::uint32_t block) const {
+  const std::size_t at = std::size_t{block} * kLogBlock;
+  return has_log_stamp(bytes.view().substr(at), place(block));
+}
+
+// If only the process has died, the page cache may have what the disk has not. It has it for good
+// after a failed sync: no later one writes those pages. What the disk has already is not touched.
+void LogSegment::make_durable(const Bytes& bytes, std::uint32_t end) const {
+  const base::FileDescriptor file = directory_->open(name_, O_RDWR | O_CLOEXEC);
+  if (!file) fail("cannot be opened", errno);
+  if (::fdatasync(file.get()) != 0) fail("cannot be synced", errno);
+  const Bytes on_disk = read_from_disk();
+  bool wrote = false;
+  LogRecord record;
+  for (std::uint32_t block = 1; block < end;) {
+    const bool known = find(bytes, block, record) == LogFound::kRecord;
+    const auto blocks = static_cast<std::uint32_t>(known ? log_blocks(record.head.size) : 1);
+    if (known && find(on_disk, block, record) != LogFound::kRecord) {
+      const std::size_t at = std::size_t{block} * kLogBlock;
+      const std::string_view lost = bytes.view().substr(at, blocks * kLogBlock);
+      if (const int error = base::write_at(file.get(), lost, at); error != 0)
+        fail("cannot be written", error);
+      wrote = true;
+    }
+    block += blocks;
+  }
+  if (wrote && ::fdatasync(file.get()) != 0) fail("cannot be synced", errno);
 }
 
 }  // namespace carillon::queue

@@ -1,5 +1,6 @@
 // LogWindow: the changes that were appended to a log and not written yet, laid out as a record is
-// written: a head, changes, zeros up to a whole block; in memory that is aligned to a block.
+// written (log_record.h): a head and changes, in sectors, and zeros up to a whole block; in memory
+// that is aligned to a block.
 //
 //   window.reserve(change.size());             // may throw, and changes nothing then
 //   window.append(change);
@@ -28,11 +29,13 @@ class LogWindow {
   std::size_t bytes() const { return size_; }  // of the changes
   static std::size_t bytes_of(std::size_t change) { return sizeof(std::uint32_t) + change; }
 
-  // Completes the record. Returns its bytes: whole blocks.
+  // Completes the record, but for stamps and checksums. Returns its bytes: whole blocks.
   std::size_t finish(LogRecordHead head) noexcept;
   char* data() { return bytes_.get(); }
 
  private:
+  void put(std::string_view bytes) noexcept;
+
   BlockBytes bytes_;
   std::size_t capacity_ = 0;  // whole blocks
   std::size_t size_ = 0;      // of the changes, behind the head

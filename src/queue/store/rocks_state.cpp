@@ -3,7 +3,6 @@
 #include "queue/store/rocks_state.h"
 
 #include <rocksdb/iterator.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,9 +16,8 @@
 #include "queue/store/change_codec.h"
 #include "queue/store/checkpoint.h"
 #include "queue/store/counting.h"
+#include "queue/store/local_log.h"
 #include "queue/store/no_wait_files.h"
-#include "queue/store/old_journal.h"
-#include "queue/store/old_log.h"
 #include "queue/store/warnings_log.h"
 
 namespace carillon::queue {
@@ -32,11 +30,9 @@ namespace {
 
 // The version of all that is in the directory. A store of another is refused.
 constexpr std::string_view kFormatKey = "f";
-constexpr std::string_view kFormat = "carillon-queue 4";
-// Of versions before 0.1.0: the log was RocksDB's own, in 3 with a journal in front of it.
-constexpr std::string_view kOldFormats[] = {"carillon-queue 1", "carillon-queue 3"};
+constexpr std::string_view kFormat = "carillon-queue 5";
 constexpr std::string_view kIdentityKey = "i";
-constexpr std::string_view kNumberKey = "n";
+constexpr std::string_view kPositionKey = "n";  // number:u64 chain:u32 zero:u32
 
 Slice slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
@@ -48,9 +44,17 @@ rocksdb::WriteOptions without_log() {
   return options;
 }
 
-std::string_view number_bytes(const std::uint64_t& number) {
-  return {reinterpret_cast<const char*>(&number), sizeof number};
+template <typename Plain>
+std::string_view bytes_of(const Plain& plain) {
+  static_assert(std::has_unique_object_representations_v<Plain>);
+  return {reinterpret_cast<const char*>(&plain), sizeof plain};
 }
+
+struct StoredPosition {
+  LogNumber number = 0;
+  std::uint32_t chain = 0;
+  std::uint32_t zero = 0;
+};
 
 std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) {
   std::uint64_t number = 0;
@@ -69,7 +73,8 @@ RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
   const auto identity = number_of(get(kMeta, kIdentityKey));
   if (!identity) throw StoreError(message("is damaged: its identity is missing"));
   identity_ = *identity;
-  number_ = flushed_ = number_in_files();
+  flushed_ = position_in_files();
+  number_ = flushed_.number;
 }
 
 RocksState::~RocksState() {
@@ -88,8 +93,6 @@ void RocksState::open(const DiskStoreOptions& options) {
   rocksdb::DBOptions database_options = state_options(options);
   database_options.info_log = std::make_shared<WarningsLog>(directory_.path());
   database_options.listeners = {troubles_};
-  const OldLog old_log = look_at_old_log(directory_.path());
-  if (old_log == OldLog::kUnsound) refuse_old_log("not as it was written");
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
   const Status status = rocksdb::DB::Open(database_options, directory_.path(),
@@ -98,24 +101,14 @@ void RocksState::open(const DiskStoreOptions& options) {
   if (status.IsInvalidArgument()) {
     throw error("was made by a newer version of Carillon, or by another program", status);
   }
-  if (status.IsCorruption() && old_log != OldLog::kNone) refuse_old_log(status.ToString());
   if (!status.ok()) throw error("cannot be opened", status);
   opened_.database.reset(opened);
   std::copy(handles.begin(), handles.end(), opened_.families.begin());
 }
 
-// The version that wrote the log can tell what a crash has cut short from damage.
-void RocksState::refuse_old_log(const std::string& why) const {
-  throw StoreError(
-      message("has a log of an older version of Carillon that is cut short or damaged (" + why +
-              "): start that version in it once and stop it, and then start this one"));
-}
-
 void RocksState::check_format() {
   if (const auto format = get(kMeta, kFormatKey)) {
     if (*format == kFormat) return;
-    if (std::find(std::begin(kOldFormats), std::end(kOldFormats), *format) != std::end(kOldFormats))
-      return upgrade();
     throw StoreError(message("was made by another version of Carillon: its format is '" + *format +
                              "', and this version knows '" + std::string(kFormat) + "'"));
   }
@@ -128,41 +121,17 @@ void RocksState::check_format() {
   make();
 }
 
-void RocksState::put_format(WriteBatch& batch) {
+// A state with a format has a log: what is made first is there if the next step is.
+void RocksState::make() {
   std::random_device random;
   const std::uint64_t identity = (std::uint64_t{random()} << 32) | random();
-  batch.Put(family(kMeta), slice(kFormatKey), slice(kFormat)).PermitUncheckedError();
-  batch.Put(family(kMeta), slice(kIdentityKey), slice(number_bytes(identity)))
-      .PermitUncheckedError();
-}
-
-// Nothing is in the log before this is durable.
-void RocksState::make() {
+  LocalLog::make(directory_.files(), identity, {.chain = 0});
   WriteBatch batch;
-  put_format(batch);
+  batch.Put(family(kMeta), slice(kFormatKey), slice(kFormat)).PermitUncheckedError();
+  batch.Put(family(kMeta), slice(kIdentityKey), slice(bytes_of(identity))).PermitUncheckedError();
   if (const Status status = database().Write(without_log(), &batch); !status.ok())
     throw error("cannot be made", status);
-  flush();
-}
-
-// RocksDB has replayed its own log. What the journal has beyond it is applied, and all of it
-// becomes files in one flush, with the new format: a crash before that leaves the directory as it
-// was.
-void RocksState::upgrade() {
-  WriteBatch batch;
-  const std::string path = directory_.path() + "/journal";
-  if (const auto position = get(kMeta, kOldPositionKey)) {
-    const std::uint64_t count = database().GetLatestSequenceNumber();
-    add_old_journal(path, *position, count, opened_.families, batch);
-    batch.Delete(family(kMeta), slice(kOldPositionKey)).PermitUncheckedError();
-  }
-  put_format(batch);
-  if (const Status status = database().Write(without_log(), &batch); !status.ok())
-    throw error("cannot be brought to this version", status);
-  flush();
-  // Should they stay, nothing refers to them.
-  ::unlink(path.c_str());
-  ::unlink((directory_.path() + "/next-log").c_str());
+  flush(0);
 }
 
 // --- Applying.
@@ -216,7 +185,6 @@ void RocksState::write_small_records() {
                    : batch.Put(family(kMeta), slice(key), slice(value)))
         .PermitUncheckedError();
   }
-  batch.Put(family(kMeta), slice(kNumberKey), slice(number_bytes(number_))).PermitUncheckedError();
   const Status status = write(batch, [this] { small_.clear(); });
   if (!status.ok()) throw error("cannot be written", status);
 }
@@ -237,11 +205,13 @@ bool RocksState::behind() const {
   return true;
 }
 
-void RocksState::begin_flush() {
-  begin_flush(false);
+void RocksState::begin_flush(std::uint32_t chain) {
+  begin_flush(chain, false);
 }
 
-void RocksState::begin_flush(bool wait) {
+void RocksState::begin_flush(std::uint32_t chain, bool wait) {
+  const StoredPosition position{.number = number_, .chain = chain};
+  small_.insert_or_assign(std::string(kPositionKey), bytes_of(position));
   write_small_records();
   rocksdb::FlushOptions options;
   options.wait = wait;
@@ -257,9 +227,9 @@ void RocksState::begin_flush(bool wait) {
 
 // After a failure RocksDB's own wait may be for ever, and may end before anything is written: the
 // files tell, but for a number that they have already, as when they are made.
-void RocksState::flush() {
+void RocksState::flush(std::uint32_t chain) {
   troubles_->await_resume(database());
-  begin_flush(number_ == flushed_);
+  begin_flush(chain, number_ == flushed());
   while (flushing()) {
     if (const auto why = broken()) throw StoreError(message("cannot be written: " + *why));
     if (stopped()) throw error("cannot be written", troubles_->cause());
@@ -269,8 +239,8 @@ void RocksState::flush() {
 
 bool RocksState::flushing() {
   if (!flushing_) return false;
-  if (troubles_->flush_completed()) flushed_ = number_in_files();
-  if (flushed_ < *flushing_) {
+  if (troubles_->flush_completed()) flushed_ = position_in_files();
+  if (flushed() < *flushing_) {
     if (flush_watch_.is_left(database())) troubles_->flush_is_left();
     return true;
   }
@@ -280,26 +250,27 @@ bool RocksState::flushing() {
 }
 
 // Reads past the memtables.
-LogNumber RocksState::number_in_files() const {
+LogPosition RocksState::position_in_files() const {
   rocksdb::ReadOptions options;
   options.read_tier = rocksdb::kPersistedTier;
   std::string value;
-  const Status status = database().Get(options, family(kMeta), slice(kNumberKey), &value);
-  if (status.IsNotFound()) return 0;
-  if (!status.ok()) throw error("cannot be read", status);
-  const auto number = number_of(value);
-  if (!number) throw StoreError(message("is damaged: the number of its last change is broken"));
-  return *number;
+  const Status status = database().Get(options, family(kMeta), slice(kPositionKey), &value);
+  if (!status.ok() && !status.IsNotFound()) throw error("cannot be read", status);
+  StoredPosition position;
+  if (value.size() != sizeof position)
+    throw StoreError(message("is damaged: the number of its last change is broken"));
+  std::memcpy(&position, value.data(), sizeof position);
+  return {.number = position.number, .chain = position.chain};
 }
 
 bool RocksState::stopped() const {
   return troubles_->stopped();
 }
 
-void RocksState::resume() {
+void RocksState::resume(std::uint32_t chain) {
   if (const Status status = troubles_->resume(database()); !status.ok())
     throw error("cannot be written", status);
-  begin_flush();  // what RocksDB has just flushed is more than the number in its files says
+  begin_flush(chain);  // what RocksDB has just flushed is more than the number in its files says
 }
 
 std::optional<std::string> RocksState::broken() const {

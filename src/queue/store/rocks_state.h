@@ -1,12 +1,12 @@
 // RocksState: the state of a queue in RocksDB, as a checkpoint of the log.
 //
 //   RocksState state(directory, {});
-//   log.read(state.number(), [&](LogNumber number, std::string_view bytes) {
+//   log.read(state.flushed_position(), [&](LogNumber number, std::string_view bytes) {
 //     state.apply(bytes, number);
 //   });
 //   ...
 //   state.apply(bytes, number);                // visible; in memory alone
-//   if (enough) state.begin_flush();           // REQUIRES: what was applied is durable in the log
+//   if (enough) state.begin_flush(log.chain());    // REQUIRES: what was applied is durable there
 //   ...
 //   log.trim(state.flushed());
 //
@@ -72,22 +72,24 @@ class RocksState {
   // StoreError if it is because compactions fail.
   bool behind() const;
   // Begins to write all that was applied to files, by another thread. Throws StoreError. REQUIRES:
-  // everything that was applied is durable in the log; no other flush is under way.
-  void begin_flush();
+  // everything that was applied is durable in the log, whose chain() is `chain`; no other flush is
+  // under way.
+  void begin_flush(std::uint32_t chain);
   // Returns true from begin_flush() until the files are durable.
   bool flushing();
   // The number of the last change that is durable in files.
-  LogNumber flushed() const { return flushed_; }
+  LogNumber flushed() const { return flushed_.number; }
+  const LogPosition& flushed_position() const { return flushed_; }
   // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush(),
   // but another flush may be under way.
-  void flush();
+  void flush(std::uint32_t chain);
 
   // Whether writing files has failed of something that may pass, as a lack of space or descriptors:
   // nothing can be applied until resume().
   bool stopped() const;
   // Tries to go on, and waits a moment for that. Throws StoreError if it cannot, or not yet: try
   // again then. REQUIRES: as begin_flush(), because what was applied is flushed.
-  void resume();
+  void resume(std::uint32_t chain);
   // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
   std::optional<std::string> broken() const;
   // As Store::on_failure().
@@ -122,6 +124,7 @@ class RocksState {
   std::vector<double> sizes_in_files(Family family, const std::vector<IndexKey>& keys) const;
 
   const std::string& path() const { return directory_.path(); }
+  const base::Directory& files() const { return directory_.files(); }
   // "data directory PATH WHAT", for errors.
   std::string message(const std::string& what) const { return directory_.message(what); }
 
@@ -133,15 +136,12 @@ class RocksState {
   };
 
   void open(const DiskStoreOptions& options);
-  [[noreturn]] void refuse_old_log(const std::string& why) const;
   void check_format();
-  void begin_flush(bool wait);
+  void begin_flush(std::uint32_t chain, bool wait);
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end, rocksdb::ReadTier tier) const;
   void make();
-  void upgrade();
-  void put_format(rocksdb::WriteBatch& batch);
-  LogNumber number_in_files() const;
+  LogPosition position_in_files() const;
   rocksdb::Status write(rocksdb::WriteBatch& batch, const std::function<void()>& then);
   void keep_small_records(std::string_view change);
   rocksdb::DB& database() const { return *opened_.database; }
@@ -154,7 +154,7 @@ class RocksState {
   Opened opened_;
   std::uint64_t identity_ = 0;
   LogNumber number_ = 0;
-  LogNumber flushed_ = 0;
+  LogPosition flushed_;
   std::optional<LogNumber> flushing_;  // up to here
   std::size_t unflushed_ = 0;
   std::size_t being_flushed_ = 0;

@@ -103,8 +103,8 @@ rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   database.max_open_files = static_cast<int>(options.max_open_files);
   database.max_file_opening_threads = 1;
 
-  // A log of an old format is replayed whole, or refused. The usual mode passes over all that
-  // follows the first damage.
+  // RocksDB's own log is empty here. One of a version before 0.1.0 is replayed whole, or refused:
+  // the usual mode passes over all that follows the first damage.
   database.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
   // It would be allocated ahead by the size of a memtable.
   database.allow_fallocate = false;

@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace {
@@ -103,12 +104,12 @@ bool fails(Call call, Path path) {
   return false;
 }
 
-using Name = std::array<char, PATH_MAX>;
+using Name = std::array<char, PATH_MAX + NAME_MAX + 2>;
 
 const char* name_of(int fd, Name& name) {
   std::array<char, 32> link{};
   std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
-  const ssize_t size = ::readlink(link.data(), name.data(), name.size() - 1);
+  const ssize_t size = ::readlink(link.data(), name.data(), PATH_MAX);
   name[static_cast<std::size_t>(std::max<ssize_t>(size, 0))] = '\0';
   return name.data();
 }
@@ -151,6 +152,23 @@ int open64(const char* path, int flags, ...) {
   const auto mode = static_cast<mode_t>(va_arg(rest, unsigned));
   va_end(rest);
   return open_file(path, flags, (flags & (O_CREAT | O_TMPFILE)) != 0 ? mode : 0);
+}
+
+int openat(int at, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const auto mode = static_cast<mode_t>(va_arg(rest, unsigned));
+  va_end(rest);
+  const bool makes = (flags & (O_CREAT | O_TMPFILE)) != 0;
+  Name name;
+  const auto whole = [&] {
+    if (path[0] == '/' || at == AT_FDCWD) return path;
+    name_of(at, name);
+    std::snprintf(name.data() + std::strlen(name.data()), NAME_MAX, "/%s", path);
+    return static_cast<const char*>(name.data());
+  };
+  if (fails((flags & O_CREAT) != 0 ? kCreate : kOpen, whole)) return -1;
+  return static_cast<int>(::syscall(SYS_openat, at, path, flags, makes ? mode : 0));
 }
 
 ssize_t read(int fd, void* to, std::size_t size) {
