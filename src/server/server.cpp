@@ -212,6 +212,7 @@ void check_reach(const std::vector<ListeningSocket>& sockets, const ServerOption
 
 int run_server(const ServerOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk, by EFBIG
   SignalsHeldBack signals;
   const std::size_t limit = raise_descriptor_limit();
   const DescriptorShares shares =

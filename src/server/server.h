@@ -80,7 +80,7 @@ struct ServerOptions {
 };
 
 // Returns the exit code of the process: 0 after SIGTERM or SIGINT, 1 after a failed sync. Throws
-// StartError. After SIGUSR1 every put is answered DRAINING. Sets SIGPIPE to be ignored.
+// StartError. After SIGUSR1 every put is answered DRAINING. Sets SIGPIPE and SIGXFSZ to be ignored.
 // At SIGHUP the tokens and the certificate are read again. Without both SIGHUP is like SIGTERM,
 // unless it was ignored at the start.
 int run_server(const ServerOptions& options);

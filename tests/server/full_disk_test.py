@@ -5,6 +5,9 @@ answered INTERNAL_ERROR, nothing is lost, and the server goes on by itself when 
 """
 
 import errno
+import functools
+import random
+import resource
 import time
 import unittest
 
@@ -48,6 +51,21 @@ class FullDiskTest(FaultCase):
                 job = client.put(LARGE)
                 self.assertEqual(server.terminate(), 0)
                 self.assert_kept({**jobs, **more, job: LARGE}, [deleted])
+
+    def test_a_limit_of_the_size_of_files(self):
+        server = self.start()
+        client = server.connect()
+        jobs = {client.put(b"before"): b"before"}
+        set_limit = functools.partial(resource.prlimit, server.process.pid, resource.RLIMIT_FSIZE)
+        set_limit((1200 << 10, resource.RLIM_INFINITY))  # as `ulimit -Sf 1200`
+        body = random.Random(1).randbytes(60_000)  # does not compress
+        more, answer = put_until_it_fails(server.connect(), body, _FLUSHED)
+        self.assertEqual(answer, FAILED)
+        self.assertIn("File too large", server.log())
+        set_limit((resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        jobs[self.put_when_there_is_room(server, b"after")] = b"after"
+        self.assertEqual(server.terminate(), 0)
+        self.assert_kept({**jobs, **more}, unanswered=BATCH)
 
     def test_no_room_for_a_file_of_the_state(self):
         for calls, path, error in (
