@@ -42,6 +42,17 @@ TEST_F(SessionBatches, ManyJobsArePutInOneAppend) {
   EXPECT_EQ(client.say(put_jobs("")), "JOBS 0\r\n");
 }
 
+// A default may concern only some of the jobs.
+TEST_F(SessionBatches, DefaultsOfKeysAndExpiriesAreOfTheJobsThatHaveThem) {
+  const std::string_view data = "1\r\na\r\n1 key=k expires-in=1h\r\nb\r\n";
+  EXPECT_EQ(client.say(put_jobs(data, "on-conflict=ignore key-window=1h at-expiry=dead")),
+            "JOBS 2\r\nINSERTED 1\r\nINSERTED 2\r\n");
+  EXPECT_EQ(client.say(put_jobs("1 key=k\r\nb\r\n", "on-conflict=ignore")),
+            "JOBS 1\r\nEXISTS 2 ready\r\n");
+  EXPECT_EQ(client.say(put_jobs("1 key-window=1h\r\na\r\n")),
+            "REFUSED 1 BAD_OPTION key-window: needs a key\r\n");
+}
+
 // Of jobs of this size 17 fit into a reply, and the next one does not.
 TEST_F(SessionBatches, GroupsTakeTurnsFromReplyToReply) {
   const std::string rest(59'999, 'x');
