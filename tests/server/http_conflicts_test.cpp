@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "http_fixture.h"
+#include "server/http/one_job.h"
 
 namespace carillon::server::http {
 namespace {
@@ -115,6 +116,15 @@ TEST_F(HttpConflicts, ARefusalTellsTheStateOfTheJobThatHasTheKey) {
                            "Content-Type: application/json\r\n");
   EXPECT_EQ(batch.value().at("jobs").at(0).at("state"), "dead");
   EXPECT_EQ(put(R"({"key":"k","on_conflict":"ignore"})").value().at("state"), "dead");
+}
+
+// Its answers are kept for a day, and have no state.
+TEST(HttpConflict, ABatchThatAnOlderServerHasPutHasNoStateToTell) {
+  const queue::PutOutcome met{.result = queue::PutOutcome::Result::kExists, .id = 3};
+  boost::json::object told;
+  add_state(met, told);
+  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(told_of_key(met), "job 3 has the key, or had it and is done");
 }
 
 TEST_F(HttpConflicts, AnIgnoredPutThatIsSentAgainIsAnsweredAsBefore) {

@@ -10,6 +10,7 @@
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
 #include "server/beanstalk/option_values.h"
+#include "server/key_owner.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -89,26 +90,6 @@ std::optional<std::vector<queue::JobId>> parse_ids(std::string_view data) {
     ids.push_back(*id);
     data.remove_prefix(word.size());
   }
-}
-
-std::string_view name_of(queue::KeyOwner owner) {
-  switch (owner) {
-    case queue::KeyOwner::kNone:
-      break;
-    case queue::KeyOwner::kDelayed:
-      return "delayed";
-    case queue::KeyOwner::kReady:
-      return "ready";
-    case queue::KeyOwner::kReserved:
-      return "reserved";
-    case queue::KeyOwner::kBuried:
-      return "buried";
-    case queue::KeyOwner::kDead:
-      return "dead";
-    case queue::KeyOwner::kDone:
-      return "done";
-  }
-  return {};
 }
 
 std::string put_answer(const queue::PutOutcome& outcome) {

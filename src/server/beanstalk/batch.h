@@ -40,8 +40,6 @@ std::optional<std::vector<queue::JobId>> parse_ids(std::string_view data);
 
 // Returns the reply to a put without its end.
 std::string put_answer(const queue::PutOutcome& outcome);
-// Returns the word for it: "dead"; of kNone an empty one.
-std::string_view name_of(queue::KeyOwner owner);
 
 // The jobs that a reserve-jobs has so far.
 struct GatheredJobs {

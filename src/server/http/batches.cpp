@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "server/beanstalk/batch.h"
 #include "server/beanstalk/command.h"
 #include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
+#include "server/key_owner.h"
 
 namespace carillon::server::http {
 
@@ -66,7 +66,7 @@ json::object told_of(const queue::PutOutcome& put) {
   using Result = queue::PutOutcome::Result;
   json::object told{{"status", put.result == Result::kInserted ? 201 : 200}, {"id", put.id}};
   if (put.result == Result::kExists || put.result == Result::kReserved) {
-    told["state"] = beanstalk::name_of(put.owner);
+    add_state(put, told);
     told["detail"] = "the key is taken, and the job asked to be left out then";
   }
   return told;
@@ -88,7 +88,7 @@ json::object told_of(const queue::PutOutcome& put) {
   if (put.result == Result::kTooFar) throw too_far(x, batch.jobs[outcome.stopper].order, at);
   const std::string why = told_of_key(put);
   throw Problem(kConflict, at + ": " + why, {{at + "/key", why}})
-      .in_state(beanstalk::name_of(put.owner));
+      .in_state(server::name_of(put.owner));
 }
 
 void put_them(Exchange& x, Batch& batch) {

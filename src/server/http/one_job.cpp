@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "server/attributes.h"
-#include "server/beanstalk/batch.h"
+#include "server/key_owner.h"
 
 namespace carillon::server::http {
 
@@ -80,7 +80,9 @@ void tell_job(Exchange& x, const queue::BatchOutcome& batch, Reply& reply) {
   const queue::PutOutcome& put = batch.jobs.front();
   const bool is_met = put.result == queue::PutOutcome::Result::kExists;
   if (is_met) {
-    reply.body = fmt::format(R"({{"id":{},"state":"{}"}})", put.id, beanstalk::name_of(put.owner));
+    boost::json::object told{{"id", put.id}};
+    add_state(put, told);
+    reply.body = boost::json::serialize(told);
   }
   // An older version has not kept the job as it was put: it is shown as it is now.
   const auto stats =
@@ -108,11 +110,17 @@ Problem no_such_job(queue::JobId id) {
   return Problem(kNotFound, fmt::format("there is no job {}", id));
 }
 
+void add_state(const queue::PutOutcome& put, boost::json::object& told) {
+  if (put.owner != queue::KeyOwner::kNone) told["state"] = server::name_of(put.owner);
+}
+
 std::string told_of_key(const queue::PutOutcome& put) {
   using queue::KeyOwner;
-  const std::string_view state = beanstalk::name_of(put.owner);
+  const std::string_view state = server::name_of(put.owner);
   if (put.owner == KeyOwner::kDone)
     return fmt::format("job {} had the key and is done, and its key_window is not over", put.id);
+  if (put.owner == KeyOwner::kNone)
+    return fmt::format("job {} has the key, or had it and is done", put.id);
   const bool rests = put.owner == KeyOwner::kBuried || put.owner == KeyOwner::kDead;
   return fmt::format("job {} has the key, and is {}{}", put.id, state,
                      rests ? ": no worker gets it before it is kicked, retried or replaced" : "");
@@ -120,7 +128,7 @@ std::string told_of_key(const queue::PutOutcome& put) {
 
 Problem taken(const ProblemKind& kind, const queue::PutOutcome& put) {
   return Problem(kind, told_of_key(put))
-      .in_state(beanstalk::name_of(put.owner))
+      .in_state(server::name_of(put.owner))
       .with("Location", path_of(put.id));
 }
 

@@ -1,6 +1,7 @@
 // What is done with one job in the same way, whether its id or its key names it.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ namespace carillon::server::http {
 Problem no_such_job(queue::JobId id);
 // Answers with the body alone, of any size.
 void answer_body(Exchange& x, queue::JobId id);
+// Adds the state of the job whose key a put has met. Adds nothing if the stored answer of an older
+// server, which kept no state, is given once more.
+void add_state(const queue::PutOutcome& put, boost::json::object& told);
 // That a job has the key of one that was to be put, or had it and is done: in words, and as the
 // answer.
 std::string told_of_key(const queue::PutOutcome& put);
