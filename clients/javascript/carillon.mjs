@@ -22,9 +22,11 @@
  * gone; tubes and name are set anew. A command that may be repeated is sent again once: all that
  * only read, a reserve (jobs of the lost connection come back by themselves), a batch with `once`,
  * and a put with a key and a keyWindow whose onConflict replaces no job: it is "reject", "ignore"
- * or absent. (Let the window be longer than `timeout`.) Any other command that was sent rejects
- * with ConnectionLost and `unknown` true, as nobody knows whether it was carried out. Jobs that
- * were reserved are not held any more.
+ * or absent. (Let the window be longer than `timeout`. If somebody cancels the job between the
+ * reply that was lost and the repeat, its key is free, and the repeat makes the job anew. The same
+ * holds for a job that has expired by then, or was deleted while it was delayed or buried.) Any
+ * other command that was sent rejects with ConnectionLost and `unknown` true, as nobody knows
+ * whether it was carried out. Jobs that were reserved are not held any more.
  *
  * The commands of a client are carried out one after the other: while a reserve waits, so does what
  * is asked after it. A worker that also puts has two clients.

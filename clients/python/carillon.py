@@ -21,9 +21,11 @@ Lost connections. The client connects with the first command, and again when the
 tubes and name are set anew. A command that may be repeated is sent again once: all that only read,
 a reserve (jobs of the lost connection come back by themselves), a batch with `once`, and a put with
 a key and a key_window whose on_conflict replaces no job: it is "reject", "ignore" or absent. (Let
-the window be longer than `timeout`.) Any other command that was sent raises ConnectionLost with
-`unknown` true, as nobody knows whether it was carried out. Jobs that were reserved are not held any
-more.
+the window be longer than `timeout`. If somebody cancels the job between the reply that was lost and
+the repeat, its key is free, and the repeat makes the job anew. The same holds for a job that has
+expired by then, or was deleted while it was delayed or buried.) Any other command that was sent
+raises ConnectionLost with `unknown` true, as nobody knows whether it was carried out. Jobs that
+were reserved are not held any more.
 
 Not thread-safe: each thread needs a Client of its own. Another thread may only interrupt() it. A
 child of fork() that goes on to use a Client calls its forget() first.
