@@ -105,7 +105,7 @@ std::optional<JobRecord> Engine::State::record_to_remove(const Client& client, J
   return others ? std::nullopt : record_of(id);
 }
 
-// Nobody knows of a ready job whether its worker has taken longer than its ttr.
+// A ready job may have been done by a worker that exceeded its ttr.
 Work Engine::State::work_of(const JobRecord& record) {
   if (record.extras->cancel_asked) return Work::kNotDone;
   const JobState state = state_of(record);

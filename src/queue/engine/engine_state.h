@@ -201,7 +201,7 @@ struct Engine::State : EngineMemory {
   void ask_to_cancel(LoadedJob& job);
   // Deletes the job. Returns the append.
   Sequence remove(const JobRecord& record, Work work);
-  // Returns what a client says of the work that deletes the job without another word.
+  // Whether deleting this job means that its work was done.
   Work work_of(const JobRecord& record);
   // Returns the job if the client has reserved it, else nullptr.
   LoadedJob* held_by(const Client& client, JobId id);

@@ -86,7 +86,7 @@ class Groups {
 
   // The ready jobs of the lane, or the head, are others than before.
   void follow(Tube& lane);
-  // Its delayed jobs in memory are others than before. Not needed if their first is due later.
+  // Call after the first delayed job of the lane has changed to an earlier one.
   void follow_due(Tube& lane) noexcept;
   // Its limits let a job go out, or not.
   void let_rest(Tube& lane, bool rests);
