@@ -38,12 +38,14 @@ class FullDiskTest(FaultCase):
                 jobs = {client.put(LARGE): LARGE}
                 deleted = client.put(b"small")
                 with self.faults.fail(calls, _UNFINISHED_SEGMENT, errno.ENOSPC, times=FOR_EVER):
-                    # One at a time: of batches it is chance how they fill the segment, and one
+                    # One at a time, and 16 blocks each: 15 of the 255 of a segment stay free. One
                     # that is full to its last block takes nothing more.
                     more = {}
-                    put = (b"put 0 0 600 %d" % len(LARGE), LARGE)
+                    body = b"large" * 12_800
+                    put = (b"put 0 0 600 %d" % len(body), body)
                     while (reply := client.call(*put)) != FAILED:
-                        more[reply.number()] = LARGE
+                        more[reply.number()] = body
+                        self.assertLess(len(more), 160, "10 MiB went into a few segments")
                     self.assertIn(".data cannot be made: No space left on device", server.log())
                     # What is left of the segment takes small changes.
                     self.assertEqual(client.call(b"delete %d" % deleted), DELETED)
