@@ -161,7 +161,8 @@ TEST_P(DiskFull, FailsTheAppendWhileTheLogCannotGrow) {
       store.sync();
       complained = complaint([&] { put_without_descriptors(refused); });
     }
-    EXPECT_TRUE(contains(complained, "cannot be made: Too many open files")) << complained;
+    // No segment can be made, or one that was made ahead cannot be opened.
+    EXPECT_TRUE(contains(complained, ": Too many open files")) << complained;
     EXPECT_GT(refused, 10U);
     for (int i = 0; i < 10; ++i)
       EXPECT_FALSE(complaint([&] { put_without_descriptors(refused); }).empty());

@@ -3,19 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
-#include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
 #include "queue/store/endpoint_values.h"
 #include "queue/store/tagged_fields.h"
 #include "queue/store_media.h"
-#include "queue/temporary_directory.h"
 
 namespace carillon::queue {
 namespace {
@@ -153,25 +149,6 @@ TEST(Endpoints, AreBounded) {
   EXPECT_THROW(engine.set_endpoint(kNow, "e0", {.url = "http://a/", .tube = ""}),
                std::invalid_argument);
   EXPECT_EQ(engine.endpoints().at("e0"), engine.endpoints().at("e2"));
-}
-
-TEST(Endpoints, ADirectoryOfAVersionWithoutThemOpens) {
-  const TemporaryDirectory directory;
-  const std::string archive = std::string(CARILLON_TEST_DATA) + "/format-4.tar.gz";
-  const std::string command = "tar -xzf '" + archive + "' -C '" + directory.path().string() + "'";
-  ASSERT_EQ(std::system(command.c_str()), 0) << command;
-  const std::string path = directory / "data";
-  {
-    DiskStore store(path, kSmallDisk);
-    EXPECT_TRUE(store.recover().endpoints.empty());
-    Changes changes;
-    changes.endpoints.push_back({"hook", full()});
-    store.append(changes);
-    store.sync();
-  }
-  const DiskStore again(path, kSmallDisk);
-  const Endpoints expected{{"hook", full()}};
-  EXPECT_EQ(again.recover().endpoints, expected);
 }
 
 }  // namespace
