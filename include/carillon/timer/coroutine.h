@@ -115,8 +115,8 @@ class [[nodiscard]] Coroutine {
         std::coroutine_handle<> await_suspend(
             std::coroutine_handle<promise_type> ended) const noexcept {
           promise_type& promise = ended.promise();
-          const std::coroutine_handle<> caller = promise.caller;
-          return promise.meet() ? caller : std::noop_coroutine();
+          const std::coroutine_handle<> next = promise.caller;  // meet() may end the frame
+          return promise.meet() ? next : std::noop_coroutine();
         }
         void await_resume() const noexcept {}
       };
