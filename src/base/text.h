@@ -10,7 +10,7 @@
 
 namespace carillon::base {
 
-// Returns at most so many bytes of the text from its beginning on. No sign of UTF-8 is cut in two.
+// Returns the first `most` bytes of the text, or fewer: no character of UTF-8 is cut in two.
 std::string_view beginning(std::string_view text, std::size_t most);
 
 }  // namespace carillon::base

@@ -19,8 +19,8 @@
 //  - It begins with co_await, wait() or detach(), each of which takes it as an rvalue: it is
 //    awaited once. One that is never begun is destroyed without having run.
 //  - co_await and wait() return what it returns, and throw what leaves it.
-//  - An exception that leaves a detached one ends the program, except TimersStopped: that the
-//    service ends is no fault of the coroutine, and a sleep tells of it by this exception.
+//  - An exception that leaves a detached one ends the program, except TimersStopped: a
+//    stopped sleep throws it, and that the service ends is no fault of the coroutine.
 //  - Any number of them may be awaited in a loop, also if each ends at once. One that awaits
 //    another, which awaits another, and so on takes stack as functions that call each other do.
 //
