@@ -110,6 +110,12 @@ class FullDiskTest(FaultCase):
             for job in sorted(jobs)[::100]:
                 self.assertEqual(client.call(b"peek %d" % job).body, LARGE)
             self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
+            backup = server.connect()
+            backup.send(b"checkpoint\r\n")
+            client.stats()
+            self.assertEqual(backup.replies_at_hand(), [])  # it waits
+        self.assertEqual(backup.reply().word, b"CHECKPOINT")
+        backup.close()
         jobs[self.put_when_there_is_room(server, b"after")] = b"after"
         self.assertEqual(server.terminate(), 0)
         self.assert_kept(jobs, unanswered=BATCH)

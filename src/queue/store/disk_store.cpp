@@ -281,10 +281,16 @@ void DiskStore::release_checkpoint() {
   if (parts_->checkpoint) parts_->checkpoint->remove();
 }
 
-// Returns true if the files have the changes up to `number`. Else a flush is under way.
+// Returns true if the files have the changes up to `number`. Else a flush is under way, or RocksDB
+// is about to go on after a shortage.
 bool DiskStore::Parts::flush_up_to(LogNumber number) {
   refuse_if_broken();
-  resume_if_stopped();
+  try {
+    resume_if_stopped();
+  } catch (const StoreError&) {
+    if (state.resuming()) return false;
+    throw;
+  }
   if (state.flushing()) return false;
   if (state.flushed() < number) begin_flush();
   return state.flushed() >= number;

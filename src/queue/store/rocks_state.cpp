@@ -225,8 +225,9 @@ void RocksState::begin_flush(std::uint32_t chain, bool wait) {
   being_flushed_ = std::exchange(unflushed_, 0);
 }
 
-// After a failure RocksDB's own wait may be for ever, and may end before anything is written: the
-// files tell, but for a number that they have already, as when they are made.
+// After a failure RocksDB's own wait may be for ever, and may end before anything is written. So:
+// poll the number in the files; if it is the same already, as when they are made, use RocksDB's
+// wait.
 void RocksState::flush(std::uint32_t chain) {
   troubles_->await_resume(database());
   begin_flush(chain, number_ == flushed());
@@ -271,6 +272,10 @@ void RocksState::resume(std::uint32_t chain) {
   if (const Status status = troubles_->resume(database()); !status.ok())
     throw error("cannot be written", status);
   begin_flush(chain);  // what RocksDB has just flushed is more than the number in its files says
+}
+
+bool RocksState::resuming() const {
+  return troubles_->is_resuming();
 }
 
 std::optional<std::string> RocksState::broken() const {

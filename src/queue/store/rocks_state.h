@@ -87,9 +87,11 @@ class RocksState {
   // Whether writing files has failed of something that may pass, as a lack of space or descriptors:
   // nothing can be applied until resume().
   bool stopped() const;
-  // Tries to go on, and waits a moment for that. Throws StoreError if it cannot, or not yet: try
+  // Tries to go on, which another thread does. Throws StoreError if it cannot, or not yet: try
   // again then. REQUIRES: as begin_flush(), because what was applied is flushed.
   void resume(std::uint32_t chain);
+  // Returns true if another thread tries that: resume() throws until it has ended.
+  bool resuming() const;
   // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
   std::optional<std::string> broken() const;
   // As Store::on_failure().

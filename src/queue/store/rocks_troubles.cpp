@@ -22,9 +22,6 @@ namespace {
 // there is no use in it.
 constexpr std::chrono::milliseconds kRest{1'100};
 
-// So long one who wants to go on waits for it in place: mostly that is enough.
-constexpr std::chrono::milliseconds kGlance{20};
-
 // How RocksDB's messages about a read begin. No message about a write begins so.
 constexpr std::array<std::string_view, 4> kReads = {
     "IO error: While pread", "IO error: While open a file for random read",
@@ -101,7 +98,6 @@ Status RocksTroubles::cause() const {
 }
 
 Status RocksTroubles::resume(rocksdb::DB& database) {
-  std::chrono::milliseconds patience{0};
   if (!attempt_.valid()) {
     {
       const std::lock_guard lock(mutex_);
@@ -114,9 +110,9 @@ Status RocksTroubles::resume(rocksdb::DB& database) {
       return Status::Busy(why.what());
     }
     watch_.begin();
-    patience = kGlance;
+    cancelled_ = false;
   }
-  if (is_tried(database, patience)) return cause();
+  if (is_tried(database, std::chrono::milliseconds(0))) return cause();
   const Status status = attempt_.get();
   const std::lock_guard lock(mutex_);
   if (!status.ok()) stop(status);
@@ -134,7 +130,8 @@ void RocksTroubles::await_resume(rocksdb::DB& database) {
 // which Resume() waits, all work of RocksDB is cancelled, so that Resume() returns.
 bool RocksTroubles::is_tried(rocksdb::DB& database, std::chrono::milliseconds patience) {
   if (attempt_.wait_for(patience) == std::future_status::ready) return false;
-  if (watch_.is_left(database) && !broken()) {
+  if (!cancelled_ && watch_.is_left(database)) {
+    cancelled_ = true;
     flush_is_left();
     rocksdb::CancelAllBackgroundWork(&database, false);
   }

@@ -14,8 +14,8 @@
 //   it has changed nothing, and RocksDB tries again by itself. compaction_failure() tells until one
 //   succeeds.
 //
-// Thread safety: one thread calls resume(), await_resume() and forget_flush(), any thread the other
-// methods.
+// Thread safety: one thread calls resume(), is_resuming(), await_resume() and forget_flush(), any
+// thread the other methods.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -52,6 +52,9 @@ class RocksTroubles final : public rocksdb::EventListener {
   // may take long: on a slow disk, or for ever if RocksDB leaves the flush in its queue. OK: it
   // goes on. Else: why it does not, or not yet.
   rocksdb::Status resume(rocksdb::DB& database);
+  // Returns true if another thread tries that, or has tried it, and resume() has not told yet how
+  // that has ended.
+  bool is_resuming() const { return attempt_.valid(); }
   // Waits until no other thread tries that.
   void await_resume(rocksdb::DB& database);
 
@@ -88,6 +91,7 @@ class RocksTroubles final : public rocksdb::EventListener {
   // Of the thread that calls resume():
   std::uint64_t stops_before_ = 0;  // that it tries
   FlushWatch watch_;
+  bool cancelled_ = false;  // all work of RocksDB, so that the attempt ends
   std::future<rocksdb::Status> attempt_;
 };
 
