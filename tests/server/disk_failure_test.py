@@ -276,10 +276,7 @@ class StateTest(FaultCase):
     def test_a_failed_write_of_a_compaction_while_nobody_asks(self):
         for calls in ("write", "sync"):
             with self.subTest(calls):
-                self.use_new_data()
-                jobs = self.make_tables()
-                rule = self.faults.fail(calls, "*.sst", holds=True)
-                server = self.start()
+                server, rule, jobs = self.start_compaction(calls)
                 rule.release()
                 self.assert_failed(server, r"\.sst")
                 self.assertEqual(rule.failed, 1)
@@ -335,12 +332,8 @@ class ReadTest(FaultCase):
                 self.assert_kept(jobs, unanswered=BATCH)
 
     def test_in_a_compaction(self):
-        jobs = self.make_tables()
-        path = self.data + "/*.sst"
-        held = self.faults.fail("write", path, 0, holds=True)  # of the first compaction
-        server = self.start()
-        held.wait("seen")
-        with self.faults.fail("read", path, times=FOR_EVER) as rule:
+        server, held, jobs = self.start_compaction("write", 0)
+        with self.faults.fail("read", self.data + "/*.sst", times=FOR_EVER) as rule:
             held.release()
             rule.wait(count=2)  # it tries again
             self.assertEqual(server.connect().stats()["current-jobs-ready"], "5")

@@ -1,5 +1,6 @@
 """Base class of tests in which system calls of the durable server fail (failing_io.py)."""
 
+import errno
 import tempfile
 import unittest
 
@@ -46,7 +47,24 @@ class FaultCase(unittest.TestCase):
             client.stats()
         return server
 
-    def make_tables(self) -> dict:
+    def start_compaction(self, calls: str, error: int = errno.EIO):
+        """A server that compacts tables, and holds at the first of these calls on a table, to fail
+        with `error`. Returns the server, the rule and the jobs. Mostly the server begins when it
+        starts, but the one before may have compacted while it ended: then other tables are made."""
+        for _ in range(10):
+            self.use_new_data()
+            jobs = self._make_tables()
+            rule = self.faults.fail(calls, self.data + "/*.sst", error, holds=True)
+            server = self.start()
+            try:
+                rule.wait("seen", seconds=3.0)
+                return server, rule, jobs
+            except AssertionError:
+                rule.stop()
+                server.kill()
+        raise AssertionError("no server has compacted when it started")
+
+    def _make_tables(self) -> dict:
         """So many tables with keys in the same range that some are compacted at the next start.
         Returns the jobs."""
         jobs = []
