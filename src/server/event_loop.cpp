@@ -158,7 +158,8 @@ void EventLoop::turn() {
 void EventLoop::take_input() {
   const bool busy = !line_.empty() || !replying_.empty() || !long_replies_.empty() ||
                     !deliveries_.empty() || !resting_.empty() || !shaking_.empty() ||
-                    engine_has_work() || operations_have_work() || pusher_.has_more();
+                    engine_has_work() || operations_have_work() || pusher_.has_more() ||
+                    (!waiting_for_store_.empty() && store_.has_room());
   if (!busy) io_.run_one();
   const std::uint64_t until = read_mono() + kInputBudget;
   StepClock clock;

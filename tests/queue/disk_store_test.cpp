@@ -344,21 +344,35 @@ TEST_P(DiskThreads, SyncsBesideAppendsWritesAndReads) {
   EXPECT_EQ(store.sync(), 2'000u);
 }
 
+bool has_room_soon(DiskStore& store) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!store.has_room() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return store.has_room();
+}
+
 // The flush that makes room begins though nobody appends.
 TEST(DiskStore, HasRoomAgainWhenAFlushHasEnded) {
   const TemporaryDirectory directory;
   DiskStore store(directory / "data", {.recent = 16 << 10});
-  const auto has_room_soon = [&store] {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!store.has_room() && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return store.has_room();
-  };
-  EXPECT_TRUE(has_room_soon()) << "the first segment of the log is made";
+  EXPECT_TRUE(has_room_soon(store)) << "the first segment of the log is made";
   put(store, 1, 64 << 10);
   EXPECT_FALSE(store.has_room());
-  EXPECT_TRUE(has_room_soon());
+  EXPECT_TRUE(has_room_soon(store));
   EXPECT_EQ(store.find(1), job(1));
+}
+
+// It would write the window first, and then wait for the segment after the next.
+TEST(DiskStore, HasNoRoomForAnAppendThatWouldFillASegmentAtOnce) {
+  const TemporaryDirectory directory;
+  DiskStore store(directory / "data", {.log_segment_bytes = 1 << 20});
+  EXPECT_TRUE(has_room_soon(store)) << "the first segment of the log is made";
+  JobId jobs = 0;
+  while (store.has_room() && jobs < 100) put(store, ++jobs, 60'000);
+  EXPECT_GT(jobs * 60'000, 800u << 10);
+  EXPECT_LT(jobs * 60'000, 1u << 20);
+  store.write();
+  EXPECT_TRUE(has_room_soon(store));
 }
 
 }  // namespace

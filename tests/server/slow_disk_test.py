@@ -74,9 +74,7 @@ class SlowDiskTest(unittest.TestCase):
         rule = self.faults.fail(
             "sync", "*/data/jobs-*.new", 0, times=failing_io.FOR_EVER, takes_ms=2_000
         )
-        body = b"y" * 60_000
-        for _ in range(60):  # three files
-            putting.send(b"put 0 0 60 60000\r\n" + body + b"\r\n")
+        putting.send((b"put 0 0 60 60000\r\n" + b"y" * 60_000 + b"\r\n") * 60)  # three files
         rule.wait("seen")
         longest = 0.0
         while rule.failed < 2:

@@ -295,8 +295,8 @@ class Store {
   virtual Sequence append(const Changes& changes) = 0;
 
   // Returns true if append() takes the next change at once. If not, it may keep its thread waiting
-  // for the disk; whoever can should wait, and ask again every few milliseconds. Throws nothing: a
-  // store that has failed takes a change at once, and throws.
+  // for the disk; whoever can should have what it has appended synced or written, and ask again
+  // every few milliseconds. Throws nothing: a store that has failed throws when it is to append.
   virtual bool has_room() { return true; }
 
   // Makes all that was appended before the call durable, and returns the last sequence number that

@@ -198,15 +198,19 @@ LogSegment LocalLog::make_segment(std::uint32_t blocks, std::uint64_t number) co
                           options_.writes);
 }
 
-// An append that finds no segment waits for a disk that may take seconds. While this returns false,
-// the owner lets nobody append, and does other things.
+// An append that finds no segment waits for a disk that may take seconds; so does one that must
+// write the window first, because it is full. While this returns false, the owner lets nobody
+// append, and does other things: it has the window written, too. Whether what is appended becomes a
+// record with the window or without it, there is room in one segment.
 bool LocalLog::has_room() const {
   constexpr std::size_t kEnough = 128 << 10;  // for what a command appends, most of the time
-  if (!wants_segment_) return true;           // mostly, and each put asks
   const Lock lock(mutex_);
   if (!failure_.empty()) return true;
-  const std::size_t left = next_block_ == 0 ? 0 : used_.back().blocks() - next_block_;
-  return left * kLogBlock >= std::min(kEnough, options_.segment_bytes / 4) + open_.bytes();
+  const std::size_t blocks =
+      log_blocks(open_.bytes() + std::min(kEnough, options_.segment_bytes / 4));
+  if (1 + blocks > usual_blocks()) return false;
+  if (next_block_ != 0 && next_block_ + blocks <= used_.back().blocks()) return true;
+  return !free_.empty() || !wants_segment_;
 }
 
 // --- The thread that makes segments.

@@ -25,7 +25,6 @@
 // Memory: two windows. Descriptors: four at most. Thread safety: as every Log.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -79,7 +78,8 @@ class LocalLog final : public Log {
 
   // A line for each thing that read() has left out because a crash has left it so.
   const std::vector<std::string>& dropped() const { return dropped_; }
-  // Returns false while an append might have to wait for a segment that is being made.
+  // Returns false while an append might have to wait for a segment that is being made, or for the
+  // write of the open window.
   bool has_room() const;
 
  private:
@@ -133,7 +133,7 @@ class LocalLog final : public Log {
   LogWindow open_;
   std::string failure_;
   bool making_thread_runs_ = false;
-  std::atomic<bool> wants_segment_ = false;  // it is to make one, or does so; read without mutex_
+  bool wants_segment_ = false;  // it is to make one, or does so
   bool closing_ = false;
   std::condition_variable changed_;
 
