@@ -48,10 +48,11 @@ void Sleeper::submit(const SleepTime& time, NewTimer& timer) {
   }
 }
 
-bool Sleeper::is_over(const SleepTime& time) noexcept {
-  if (time.is_delay) return time.ns <= 0;
-  const TimerCore& core = *time.service->core_;
-  return time.ns <= (time.clock == TimerKind::kSteady ? core.steady_now() : core.wall_now());
+bool Sleeper::is_over_already(const SleepTime& time) {
+  TimerCore& core = *time.service->core_;
+  if (time.ns > (time.is_delay ? 0 : core.now_on(time.clock))) return false;
+  core.refuse_if_ended();
+  return true;
 }
 
 Sleeper::~Sleeper() {
@@ -80,6 +81,7 @@ void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   NewTimer task(std::in_place, Resume(*this));
   const TimerHandle timer = handle(task);
   const bool stoppable = stop_.stop_possible();
+  const std::int64_t slack = time_.slack;
   TimerService& service = *time_.service;
   const std::shared_ptr<TimerCore> core = service.core_;
   core_ = core.get();
@@ -96,7 +98,7 @@ void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
     throw;
   }
   if (stoppable && (stopping_.fetch_or(kSubmitted, std::memory_order_acq_rel) & kAsked) != 0)
-    wake(timer);
+    wake(timer, slack);
 }
 
 bool Sleeper::time_came() const {
@@ -106,14 +108,14 @@ bool Sleeper::time_came() const {
 }
 
 // Moves the timer to now, which fails if the timer is due already: so the timer's own word decides
-// the outcome, and the executor resumes the coroutine.
-void Sleeper::wake(TimerHandle timer) noexcept {
-  timer.reschedule_after(std::chrono::nanoseconds(0));
+// the outcome, and the executor resumes the coroutine. Less the slack, which the shard adds.
+void Sleeper::wake(TimerHandle timer, std::int64_t slack) noexcept {
+  timer.reschedule_after(std::chrono::nanoseconds(-slack));
 }
 
 void Sleeper::WakeUp::operator()() const noexcept {
   if ((sleeper.stopping_.fetch_or(kAsked, std::memory_order_acq_rel) & kSubmitted) != 0)
-    wake(sleeper.timer_);
+    wake(sleeper.timer_, sleeper.time_.slack);
 }
 
 // Returns true if the coroutine was asked to stop.

@@ -140,6 +140,12 @@ void TimerCore::refuse_if_forked() const {
     throw TimersForked();
 }
 
+void TimerCore::refuse_if_ended() {
+  if (stage_.load(std::memory_order_acquire) == Stage::kRefusing)
+    refuse(std::make_exception_ptr(TimersStopped()));
+  refuse_if_forked();
+}
+
 void TimerCore::refuse(std::exception_ptr why) {
   rejected_.fetch_add(1, std::memory_order_relaxed);
   std::rethrow_exception(std::move(why));

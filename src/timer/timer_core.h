@@ -101,7 +101,9 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void discard() noexcept;
   std::vector<Unprocessed> drain(std::int64_t at_most);
 
-  // --- for shards, workers and handles
+  // --- for shards, workers, handles and coroutines
+  // Throws TimersStopped or TimersForked, as scheduling a timer would.
+  void refuse_if_ended();
   const TimerOptions& options() const noexcept { return options_; }
   const TickScale& scale() const noexcept { return scale_; }
   std::int64_t steady_now() const noexcept;

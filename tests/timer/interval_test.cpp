@@ -62,6 +62,20 @@ TEST_F(Intervals, TheFirstTickMayComeAtOnce) {
   EXPECT_EQ(ticks_, (Times{0, 10, 20}));
 }
 
+TEST_F(Intervals, ATickWithSlackThatIsAskedToStopWakesAtOnce) {
+  clock_->advance(1h);
+  Interval interval(*timers_, {.period = 100s, .slack = 60s});
+  std::stop_source stop;
+  [](Interval& ticks, std::stop_token token, Times& woken, ManualClock& clock) -> Coroutine<> {
+    if (!co_await ticks.tick(token)) woken.push_back(clock.now().time_since_epoch() / 1s);
+  }(interval, stop.get_token(), ticks_, *clock_)
+                                                                                      .detach();
+  clock_->advance(10s);
+  stop.request_stop();
+  clock_->settle();
+  EXPECT_EQ(ticks_, Times{3610}) << "and not up to 60 s later";
+}
+
 TEST_F(Intervals, MissedTicksAreSkippedByDefault) {
   Interval interval(*timers_, {.period = 10ms});
   note_ticks(interval, 35ms).detach();

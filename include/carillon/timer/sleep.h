@@ -26,9 +26,9 @@
 //    co_await, it goes on without a sleep.
 //  - When the service is stopped while a coroutine sleeps, the thread that destroys the timers
 //    returned by stop(), or runs their tasks, resumes the coroutine. So TimerService's destructor
-//    resumes all coroutines that sleep. The same happens if an executor of your own destroys a
-//    DueTask. An exception that the coroutine's promise lets out goes to TimerOptions::on_error;
-//    or, if the coroutine was resumed by such a destructor, as one line to standard error.
+//    resumes all coroutines that sleep. If an executor of your own destroys a DueTask, that resumes
+//    the coroutine, too, and co_await throws TimersStopped. An exception that the promise lets out
+//    goes to TimerOptions::on_error; or, from such a destructor, as one line to standard error.
 //  - co_await also throws TooManyTimers, TimersForked, std::bad_alloc, and std::system_error if the
 //    timer thread cannot be started.
 //  - A coroutine that sleeps may be destroyed, which cancels its timer. But nobody may resume it at
@@ -79,8 +79,9 @@ class Sleeper {
   // The handle that a timer will have; and the submission of the timer, which may throw.
   static TimerHandle handle(NewTimer& timer) noexcept;
   static void submit(const SleepTime& time, NewTimer& timer);
-  // Returns true if the time has come already.
-  static bool is_over(const SleepTime& time) noexcept;
+  // Returns true if the time has come already: it needs no timer. Then throws what submit() would
+  // throw if the service was stopped, or is the parent's.
+  static bool is_over_already(const SleepTime& time);
 
  protected:
   // Returns true if the time has come, and false if the sleep was asked to stop. Throws
@@ -99,7 +100,7 @@ class Sleeper {
     void operator()() const noexcept;
   };
 
-  static void wake(TimerHandle timer) noexcept;
+  static void wake(TimerHandle timer, std::int64_t slack) noexcept;
   bool wait_until_submitted() const noexcept;
   void time_has_come();
   void will_not_come() noexcept;

@@ -32,7 +32,8 @@ class TimersStopped : public std::runtime_error {
  public:
   TimersStopped()
       : std::runtime_error(
-            "carillon: a timer was refused, or a sleep ended: its service has been stopped") {}
+            "carillon: a timer was refused, or a wait ended early: its service was stopped, or its "
+            "executor dropped the task") {}
 };
 
 // The service was used before fork(), and this is a child: the service's threads are in the parent

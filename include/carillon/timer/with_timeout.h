@@ -32,15 +32,18 @@
 //    that it uses must live as long as it does, and the awaitable itself must be moved in: one that
 //    has a name (an lvalue) does not compile. An awaitable that never ends is never freed.
 //  - If the service is stopped, stop() returns the timer of this wait. When that is destroyed, the
-//    time is over, and co_await throws TimersStopped: so a loop that tries again ends. If the
-//    service was stopped before co_await, that throws it at once, and nothing is started.
+//    time is over, and co_await throws TimersStopped: so a loop that tries again ends. The same
+//    happens if an executor of your own destroys the DueTask. If the
+//    service was stopped before co_await, that throws it at once, and nothing is started, also if
+//    the time is 0.
 //  - A token of yours can tell an operation to stop, too: with_timeout(timers, operation, 5s,
 //    stop_token). That decides nothing: the operation's result or exception is the outcome.
 //
 // The awaitable starts on the calling thread, within co_await. co_await goes on where the awaitable
-// ends, or, if that is given up, where the service runs its tasks. The time counts from co_await. A
-// time of 0 or less is over when the awaitable first waits: that needs no timer, and what is given
-// up then lets co_await go on where it is.
+// ends, or, if that is given up, where the service runs its tasks. The time counts from co_await.
+// If it is 0 or less, an operation is told to stop as soon as the service runs the timer. Any other
+// awaitable is given up when it first waits; that needs no timer, and co_await then returns on the
+// calling thread.
 //
 // A coroutine that waits here may be destroyed while nobody can resume it. The operation is told to
 // stop then, or the awaitable given up, so both must own what they use.
@@ -93,10 +96,11 @@ class [[nodiscard]] WithTimeout {
       auto state = std::make_shared<State>(caller, detail::Operation<What>);
       detail::Driver driver = detail::drive(state, std::move(call_.what_));
       state_ = state;
-      const bool is_over = detail::Sleeper::is_over(call_.time_);
+      // An operation may check its token without ever waiting, so only another thread can tell it.
+      const bool is_over =
+          !detail::Operation<What> && detail::Sleeper::is_over_already(call_.time_);
       if (!is_over) state->set_timer(start(call_.time_, detail::Expire(state)));
       if constexpr (detail::Operation<What>) state->stop_with(call_.stop_);
-      state->begin();
       driver.start();
       if (is_over) state->expire();
       // After suspend(), the caller may have been resumed and this object be gone.

@@ -42,13 +42,8 @@ class TimeoutState {
     if (token.stop_possible()) forward_.emplace(std::move(token), Forward{stop_});
   }
 
-  // Called before the awaitable begins. If the time is over already, the awaitable has its chance
-  // all the same: one that ends without waiting is in time.
-  void begin() noexcept { write_down(kBegun); }
-  // Called when it waits, or has ended. Returns false if the coroutine need not wait.
-  bool suspend() {
-    const unsigned seen = events_.load(std::memory_order_acquire);
-    if (waits_ && (seen & (kTimeOver | kTold | kEnded)) == kTimeOver) tell_to_stop();
+  // Called when the awaitable waits, or has ended. Returns false if the coroutine need not wait.
+  bool suspend() noexcept {
     const unsigned before = write_down(kSuspended);
     return (before & kEnded) == 0 && (waits_ || (before & kTimeOver) == 0);
   }
@@ -96,14 +91,13 @@ class TimeoutState {
 
  private:
   // What has happened.
-  static constexpr unsigned kBegun = 1U << 0;
-  static constexpr unsigned kSuspended = 1U << 1;
-  static constexpr unsigned kTimeOver = 1U << 2;
-  static constexpr unsigned kServiceStopped = 1U << 3;
-  static constexpr unsigned kTold = 1U << 4;  // the operation was told to stop
-  static constexpr unsigned kEnded = 1U << 5;
-  static constexpr unsigned kInTime = 1U << 6;
-  static constexpr unsigned kAbandoned = 1U << 7;
+  static constexpr unsigned kSuspended = 1U << 0;
+  static constexpr unsigned kTimeOver = 1U << 1;
+  static constexpr unsigned kServiceStopped = 1U << 2;
+  static constexpr unsigned kTold = 1U << 3;  // the operation was told to stop
+  static constexpr unsigned kEnded = 1U << 4;
+  static constexpr unsigned kInTime = 1U << 5;
+  static constexpr unsigned kAbandoned = 1U << 6;
 
   // The operation may end within request_stop(), and so may everything that holds the stop source.
   // The copy keeps it alive until the call returns.
@@ -126,7 +120,7 @@ class TimeoutState {
     const unsigned before = write_down(events);
     if ((before & (kEnded | kAbandoned)) != 0) return;
     if (waits_) {
-      if ((before & kBegun) != 0) tell_to_stop();  // otherwise suspend() does
+      tell_to_stop();
     } else if ((before & kSuspended) != 0) {
       caller_.resume();
     }
