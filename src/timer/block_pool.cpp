@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "carillon/timer/detail/timer_block.h"
 #include "timer/block_pool.h"
@@ -48,17 +49,21 @@ class Depot {
         bundles_ = bundle->next;
         return {bundle->head, bundle->count};
       }
+      if (singles_.head != nullptr) return std::exchange(singles_, FreeList{nullptr, 0});
     }
     return make();
   }
 
   void give(FreeList list) noexcept {
     if (list.head == nullptr) return;
-    // The first block's task storage is free: it holds the bundle's entry in the depot.
-    auto* bundle = new (list.head->task.bytes) Bundle{nullptr, list.head, list.count};
     const std::lock_guard lock(mutex_);
-    bundle->next = bundles_;
-    bundles_ = bundle;
+    add(list);
+  }
+
+  void give_one(TimerBlock& block) noexcept {
+    const std::lock_guard lock(mutex_);
+    singles_.push(block);
+    if (singles_.count == kBundle) add(std::exchange(singles_, FreeList{nullptr, 0}));
   }
 
  private:
@@ -68,6 +73,12 @@ class Depot {
     std::size_t count;
   };
   static_assert(sizeof(Bundle) <= TaskStorage::kInPlace);
+
+  // REQUIRES: the mutex is held, and the list is not empty.
+  void add(FreeList list) noexcept {
+    // The first block's task storage is free: it holds the bundle's entry in the depot.
+    bundles_ = new (list.head->task.bytes) Bundle{bundles_, list.head, list.count};
+  }
 
   static Depot* make_depot() {
     hold_during_forks<[]() -> std::mutex& { return instance().mutex_; }>();
@@ -90,6 +101,7 @@ class Depot {
 
   std::mutex mutex_;
   Bundle* bundles_ = nullptr;
+  FreeList singles_{nullptr, 0};  // less than a bundle
 };
 
 // Constant initialisation and no destructor, so that getting at them costs nothing, and works while
@@ -100,17 +112,9 @@ constinit thread_local FreeList second_list{nullptr, 0};  // empty, or a whole b
 constinit thread_local std::size_t room = 0;
 constinit thread_local bool keeps_none = false;  // it ends, or KeepsNoBlocks
 
-struct GiveBackAtThreadEnd {
-  GiveBackAtThreadEnd() noexcept { room = kBundle; }
+struct GiveBackAtThreadEnd : KeepsBlocks {
   // Any call makes the object, so that its destructor runs when the thread ends.
   void exist() noexcept {}
-  ~GiveBackAtThreadEnd() {
-    keeps_none = true;
-    room = 0;
-    Depot::instance().give(first_list);
-    Depot::instance().give(second_list);
-    first_list = second_list = {nullptr, 0};
-  }
 };
 thread_local GiveBackAtThreadEnd give_back;
 
@@ -125,20 +129,14 @@ thread_local GiveBackAtThreadEnd give_back;
     first_list = second_list;
     second_list = {nullptr, 0};
   } else {
-    give_back.exist();
+    if (room == 0) give_back.exist();
     first_list = Depot::instance().take();
   }
   return first_list.pop();
 }
 
 [[gnu::noinline]] void release_slowly(TimerBlock& block) noexcept {
-  if (keeps_none) {
-    block.next = nullptr;
-    Depot::instance().give({&block, 1});
-    return;
-  }
-  give_back.exist();
-  if (first_list.count < room) return first_list.push(block);
+  if (room == 0) return Depot::instance().give_one(block);
   Depot::instance().give(second_list);
   second_list = first_list;
   first_list = {nullptr, 0};
@@ -146,6 +144,17 @@ thread_local GiveBackAtThreadEnd give_back;
 }
 
 }  // namespace
+
+KeepsBlocks::KeepsBlocks() noexcept {
+  room = kBundle;
+}
+KeepsBlocks::~KeepsBlocks() {
+  keeps_none = true;
+  room = 0;
+  Depot::instance().give(first_list);
+  Depot::instance().give(second_list);
+  first_list = second_list = {nullptr, 0};
+}
 
 KeepsNoBlocks::KeepsNoBlocks() noexcept : changed_(room == 0 && !keeps_none) {
   if (changed_) keeps_none = true;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "timer/block_pool.h"
+
 namespace carillon::detail {
 
 std::thread start_thread(std::string name, std::function<void()> body) {
@@ -23,6 +25,7 @@ std::thread start_thread(std::string name, std::function<void()> body) {
   } restore{before};
   return std::thread([name = std::move(name), body = std::move(body)]() mutable {
     ::pthread_setname_np(::pthread_self(), name.c_str());
+    const KeepsBlocks until_it_ends;
     body();
     body = nullptr;
   });

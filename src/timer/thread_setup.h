@@ -10,7 +10,7 @@ namespace carillon::detail {
 // Starts a thread with that name (cut off at 15 characters). It gets no signals that are for the
 // process: those are for the threads of the program. It gets those that a thread causes itself
 // (SEGV, BUS, FPE, ILL, TRAP, SYS), so that handlers for crashes work, and PROF, so that profilers
-// see it. Throws std::system_error.
+// see it. It keeps timer blocks (block_pool.h). Throws std::system_error.
 std::thread start_thread(std::string name, std::function<void()> body);
 
 }  // namespace carillon::detail

@@ -47,6 +47,17 @@ void load_use_and_unload(const char* function) {
   check(!Plugin::is_loaded(), "it was not unloaded");
 }
 
+// The thread that unloads it has not used it before, and ends afterwards. It kept what the plugin's
+// destructors freed, to be given back by a function of the plugin.
+void load_use_and_unload_on_another_thread(const char* function) {
+  Plugin plugin;
+  std::thread([&] { check(plugin.call(function) == 1, "the task did not run"); }).join();
+  std::thread([&] {
+    plugin.unload();
+    check(!Plugin::is_loaded(), "it was not unloaded");
+  }).join();
+}
+
 // The thread ends afterwards. What it keeps is destroyed by functions of the plugin, so that must
 // be there until then.
 void unload_before_the_thread_ends() {
@@ -77,6 +88,9 @@ int main() {
   for (int round = 0; round < 3; ++round) {
     load_use_and_unload("use_timers");
     load_use_and_unload("begin_service");
+    for (const char* function :
+         {"begin_service", "begin_service_to_stop", "begin_service_to_cancel"})
+      load_use_and_unload_on_another_thread(function);
     unload_before_the_thread_ends();
   }
   load_use_and_unload("use_timers");
