@@ -45,6 +45,10 @@ TEST(Saturated, BecomesTheEndOfTheRangeBeyondIt) {
   EXPECT_EQ(count<seconds>(Unsigned::max()), kMost);
   EXPECT_EQ((saturated<duration<std::int16_t, std::milli>>(1min).count()), 32767);
   EXPECT_EQ((saturated<duration<std::uint32_t, std::milli>>(-1s).count()), 0U);
+  using Frames = duration<std::int64_t, std::ratio<1, 60>>;  // a rest that is beyond it alone
+  EXPECT_EQ((saturated<duration<std::int16_t, std::nano>>(Frames(1)).count()), 32767);
+  EXPECT_EQ((saturated<duration<std::int16_t, std::nano>>(Frames(-1)).count()), -32767);
+  EXPECT_EQ((saturated<duration<std::uint32_t, std::milli>>(Frames(-1)).count()), 0U);
 }
 
 TEST(Saturated, RoundsUp) {
@@ -77,6 +81,31 @@ TEST(Saturated, ADurationIsNoTimeAndATimeIsNoDuration) {
   EXPECT_FALSE((std::is_convertible_v<hours, Saturating<Time>>));
   EXPECT_FALSE((std::is_convertible_v<std::chrono::sys_days, Saturating<Time>>));
   EXPECT_TRUE((std::is_convertible_v<Time, Saturating<Time>>));
+}
+
+// In a config of the user's, that is: the fields of options are of this type.
+TEST(Saturated, AFieldCanBeUsedAsTheDurationThatItIs) {
+  Saturating<nanoseconds> field = 2ms;
+  EXPECT_EQ(field * 2, 4ms);
+  EXPECT_TRUE(field > 0ns);
+  EXPECT_EQ(std::chrono::duration_cast<milliseconds>(field), 2ms);
+  EXPECT_EQ(saturated<std::chrono::microseconds>(field), 2000us);
+  field += 1ms;
+  EXPECT_EQ(field.count(), 3'000'000);
+  EXPECT_EQ(Saturating<nanoseconds>().count(), 0);
+  Saturating<std::chrono::sys_time<nanoseconds>> time = std::chrono::sys_days(std::chrono::days(1));
+  EXPECT_EQ(time + 1s, std::chrono::sys_seconds(86'401s));
+}
+
+struct Setting {
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  operator nanoseconds() const { return 5ns; }
+};
+
+TEST(Saturated, TakesWhatConvertsToTheDuration) {
+  const Saturating<nanoseconds> field = Setting();
+  EXPECT_EQ(field, 5ns);
+  EXPECT_FALSE((std::is_convertible_v<int, Saturating<nanoseconds>>));
 }
 
 TEST(Saturated, TimesAndSumsDoNotWrap) {

@@ -1,6 +1,7 @@
 // CARILLON_THROW and CARILLON_TRY: with them, the headers of the wheels and of the idle tracker
 // also compile with -fno-exceptions. What would throw then prints its sentence to standard error
-// and ends the program.
+// and ends the program. Compile all files of a program with that flag, or none: the linker keeps
+// one of the two versions of an inline function, and the other files then call that one.
 //
 //   CARILLON_TRY {
 //     ...

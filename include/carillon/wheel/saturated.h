@@ -46,8 +46,10 @@ requires(std::integral<typename To::rep>&& std::same_as<
         static_cast<std::intmax_t>(static_cast<Wide>(from.count()) % Wide{Units::den});
     const std::intmax_t more =
         rest <= 0 ? rest * Units::num / Units::den : (rest * Units::num - 1) / Units::den + 1;
-    if (std::cmp_greater(whole, (kMost - (more > 0 ? more : 0)) / Units::num)) return kLast;
-    if (std::cmp_less(whole, (kLeast - (more < 0 ? more : 0)) / Units::num)) return kFirst;
+    if (more > kMost || std::cmp_greater(whole, (kMost - (more > 0 ? more : 0)) / Units::num))
+      return kLast;
+    if (more < kLeast || std::cmp_less(whole, (kLeast - (more < 0 ? more : 0)) / Units::num))
+      return kFirst;
     return To(static_cast<Count>(static_cast<std::intmax_t>(whole) * Units::num + more));
   } else {
     const std::chrono::duration<long double, typename To::period> exact = from;
@@ -74,24 +76,23 @@ constexpr Time saturated_sum(Time time, typename Time::duration delay) noexcept 
 }
 
 // A parameter or a field of type To, a duration or a time point, which takes any value for which
-// saturated<To>() can be called.
+// saturated<To>() can be called, or that converts to To. It is a To, also for templates.
 template <class To>
-class Saturating {
+class Saturating : public To {
  public:
-  constexpr Saturating() noexcept = default;
+  constexpr Saturating() noexcept : To{} {}
   template <class From>
   requires requires(const From& from) { saturated<To>(from); }
   // NOLINTNEXTLINE(google-explicit-constructor): as std::chrono's
-  constexpr Saturating(const From& from) noexcept : value_(saturated<To>(from)) {}
+  constexpr Saturating(const From& from) noexcept : To(saturated<To>(from)) {}
+  template <class From>
+  requires(!requires(const From& from) { saturated<To>(from); } &&
+           std::convertible_to<const From&, To>)
+      // NOLINTNEXTLINE(google-explicit-constructor)
+      constexpr Saturating(const From& from)
+      : To(static_cast<To>(from)) {}
 
-  // NOLINTNEXTLINE(google-explicit-constructor)
-  constexpr operator To() const noexcept { return value_; }
-  constexpr To value() const noexcept { return value_; }
-  constexpr auto count() const noexcept requires requires(To to) { to.count(); }
-  { return value_.count(); }
-
- private:
-  To value_{};
+  constexpr To value() const noexcept { return *this; }
 };
 
 }  // namespace carillon
