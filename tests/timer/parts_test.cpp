@@ -135,6 +135,8 @@ TEST(Tasks, AnEmptyFunctionIsRefused) {
       "carillon: a task is an empty function; it must be one that can be called";
   EXPECT_EQ(message([&] { timers.schedule_after(1s, std::function<void()>()); }), empty);
   EXPECT_EQ(message([&] { timers.schedule_every(1s, static_cast<void (*)()>(nullptr)); }), empty);
+  const auto hourly = [](WallTime after) { return std::optional(after + 1h); };
+  EXPECT_EQ(message([&] { timers.schedule_by(hourly, std::function<void()>()); }), empty);
   EXPECT_EQ(message([&] { TimerTask(std::function<void()>()); }), empty);
   EXPECT_EQ(message([] { TimerExecutor::by(nullptr); }),
             "carillon: TimerExecutor::by() was given an empty function; give it one that takes a "

@@ -23,6 +23,9 @@
 //    stopped sleep throws it, and that the service ends is no fault of the coroutine.
 //  - Any number of them may be awaited in a loop, also if each ends at once. One that awaits
 //    another, which awaits another, and so on takes stack as functions that call each other do.
+//  - A coroutine that awaits one of these must not be destroyed before the awaited one has first
+//    waited or ended, and control has returned from that: neither by code that the awaited one
+//    calls meanwhile, nor by another thread. It may be destroyed while the awaited one waits.
 //
 // Thread safety: none; one coroutine belongs to one thread at a time.
 #pragma once

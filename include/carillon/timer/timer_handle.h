@@ -104,7 +104,7 @@ class TimerHandle {
 
   detail::TimerBlock* block_ = nullptr;
   std::uint32_t generation_ = 0;
-  std::uint32_t forks_ = 0;  // tells the process of the timer from its children
+  std::uint32_t forks_ = 0;  // fork count when the handle was made; differs in a child
 };
 
 // Returns the handle of the timer whose task the calling thread is running, the innermost one; an

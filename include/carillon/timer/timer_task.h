@@ -26,7 +26,7 @@ void call_task(F& task, TimerHandle self) {
   if constexpr (std::is_invocable_v<F&>) {
     static_cast<void>(task());
   } else {
-    static_cast<void>(task(self));
+    static_cast<void>(task(TimerHandle(self)));  // an rvalue, as in kIsTask
   }
 }
 
@@ -105,17 +105,23 @@ inline constexpr bool kMayBeEmpty = std::is_pointer_v<F>;
 template <class Signature>
 inline constexpr bool kMayBeEmpty<std::function<Signature>> = true;
 
+// Throws std::invalid_argument if `callable` is empty.
+template <class F>
+void refuse_if_empty([[maybe_unused]] const F& callable) {
+  if constexpr (kMayBeEmpty<F>) {
+    if (callable == nullptr)
+      throw std::invalid_argument(
+          "carillon: a task is an empty function; it must be one that can be called");
+  }
+}
+
 // Makes a callable in `storage`. Throws what the callable's constructor throws, std::bad_alloc if
 // the callable does not fit in place, and std::invalid_argument if it is empty.
 template <class F>
 const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
   using Callable = std::decay_t<F>;
   static_assert(kIsTask<Callable>, "a task is called without arguments, or with a TimerHandle");
-  if constexpr (kMayBeEmpty<Callable>) {
-    if (callable == nullptr)
-      throw std::invalid_argument(
-          "carillon: a task is an empty function; it must be one that can be called");
-  }
+  refuse_if_empty<Callable>(callable);
   if constexpr (fits_in_place<Callable>()) {
     std::construct_at(reinterpret_cast<Callable*>(storage.bytes), std::forward<F>(callable));
     return TaskInPlace<Callable>::kOps;

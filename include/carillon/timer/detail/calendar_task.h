@@ -33,7 +33,9 @@ class CalendarTask : public GoesByCalendar {
  public:
   template <class N, class T>
   CalendarTask(N&& next_time, T&& task)
-      : next_time_(std::forward<N>(next_time)), task_(std::forward<T>(task)) {}
+      : next_time_(std::forward<N>(next_time)), task_(std::forward<T>(task)) {
+    refuse_if_empty(task_);
+  }
 
   void operator()(TimerHandle self) { call_task(task_, self); }
 
