@@ -62,7 +62,7 @@ class MachineAlarm final : public TimerAlarm {
   void sleep_until(SteadyTime steady, WallTime wall) override {
     const bool watches_wall = wall != WallTime::max() && watch_wall_clock(wall);
     if (wall != WallTime::max() && !watches_wall) {
-      // No descriptor is left to watch the wall clock by: look at it every second.
+      // No descriptor is left to watch the wall clock by: check it every second.
       const nanoseconds left = std::clamp<nanoseconds>(wall - std::chrono::system_clock::now(),
                                                        nanoseconds(0), nanoseconds(kSecond));
       steady = std::min<SteadyTime>(steady, std::chrono::steady_clock::now() + left);

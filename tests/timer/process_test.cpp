@@ -128,6 +128,7 @@ TEST(Stopped, ATimerThatHasBecomeDueMeanwhileFiresWhenTheProcessGoesOn) {
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
   if (child == 0) {
+    ::alarm(20);  // ends a child that waits for ever
     TimerService timers;
     std::latch fired(1);
     timers.schedule_after(2s, [&] {
@@ -140,6 +141,7 @@ TEST(Stopped, ATimerThatHasBecomeDueMeanwhileFiresWhenTheProcessGoesOn) {
     fired.wait();
     ::_exit(0);
   }
+  ::close(ends[1]);  // so that the reads end if the child does
   std::int64_t from_child = 1;
   ASSERT_EQ(::read(ends[0], &from_child, sizeof from_child), ssize_t{sizeof from_child});
   ASSERT_EQ(::kill(child, SIGSTOP), 0);
@@ -150,7 +152,6 @@ TEST(Stopped, ATimerThatHasBecomeDueMeanwhileFiresWhenTheProcessGoesOn) {
   EXPECT_EQ(exit_code_of(child), 0);
   EXPECT_LT(std::chrono::nanoseconds(from_child - goes_on), 1s);
   ::close(ends[0]);
-  ::close(ends[1]);
 }
 
 TEST(Signals, TasksGetThoseThatTheyCauseThemselvesAndPROF) {
