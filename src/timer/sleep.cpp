@@ -40,12 +40,10 @@ TimerHandle Sleeper::handle(NewTimer& timer) noexcept {
   return {block, block.word.generation()};
 }
 
-void Sleeper::submit(const SleepTime& time, NewTimer& timer) {
-  if (time.is_delay) {
-    time.service->start_after(timer, time.ns, std::chrono::nanoseconds(time.slack));
-  } else {
-    time.service->start_at(timer, time.clock, time.ns, std::chrono::nanoseconds(time.slack));
-  }
+TimerHandle Sleeper::submit(const SleepTime& time, NewTimer& timer) {
+  const std::chrono::nanoseconds slack(time.slack);
+  return time.is_delay ? time.service->start_after(timer, time.ns, slack)
+                       : time.service->start_at(timer, time.clock, time.ns, slack);
 }
 
 bool Sleeper::is_over_already(const SleepTime& time) {

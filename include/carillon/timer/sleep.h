@@ -76,9 +76,10 @@ class Sleeper {
   bool await_ready() noexcept;
   void await_suspend(std::coroutine_handle<> coroutine);
 
-  // The handle that a timer will have; and the submission of the timer, which may throw.
+  // The handle that a timer will have; and the submission of the timer, which may throw, and
+  // returns the same handle.
   static TimerHandle handle(NewTimer& timer) noexcept;
-  static void submit(const SleepTime& time, NewTimer& timer);
+  static TimerHandle submit(const SleepTime& time, NewTimer& timer);
   // Returns true if the time has come already: it needs no timer. Then throws what submit() would
   // throw if the service was stopped, or is the parent's.
   static bool is_over_already(const SleepTime& time);
@@ -162,6 +163,7 @@ class [[nodiscard]] BasicSleep {
       refused(std::current_exception());
     }
   }
+  const detail::SleepTime& time() const noexcept { return time_; }
   const std::stop_token& stop_token() const noexcept { return stop_; }
 
  private:

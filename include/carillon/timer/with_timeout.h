@@ -33,9 +33,8 @@
 //    has a name (an lvalue) does not compile. An awaitable that never ends is never freed.
 //  - If the service is stopped, stop() returns the timer of this wait. When that is destroyed, the
 //    time is over, and co_await throws TimersStopped: so a loop that tries again ends. The same
-//    happens if an executor of your own destroys the DueTask. If the
-//    service was stopped before co_await, that throws it at once, and nothing is started, also if
-//    the time is 0.
+//    happens if an executor of your own destroys the DueTask. If the service was stopped before
+//    co_await, that throws it at once, and nothing is started, also if the time is 0.
 //  - A token of yours can tell an operation to stop, too: with_timeout(timers, operation, 5s,
 //    stop_token). That decides nothing: the operation's result or exception is the outcome.
 //
@@ -99,7 +98,10 @@ class [[nodiscard]] WithTimeout {
       // An operation may check its token without ever waiting, so only another thread can tell it.
       const bool is_over =
           !detail::Operation<What> && detail::Sleeper::is_over_already(call_.time_);
-      if (!is_over) state->set_timer(start(call_.time_, detail::Expire(state)));
+      if (!is_over) {
+        detail::NewTimer timer(std::in_place, detail::Expire(state));
+        state->set_timer(detail::Sleeper::submit(call_.time_, timer));
+      }
       if constexpr (detail::Operation<What>) state->stop_with(call_.stop_);
       driver.start();
       if (is_over) state->expire();
@@ -129,43 +131,16 @@ class [[nodiscard]] WithTimeout {
   std::stop_token& stop_token() noexcept { return stop_; }
 
  private:
-  static TimerHandle start(const detail::SleepTime& time, detail::Expire task) {
-    const std::chrono::nanoseconds ns(time.ns);
-    if (time.is_delay) return time.service->schedule_after(ns, std::move(task));
-    if (time.clock == detail::TimerKind::kSteady)
-      return time.service->schedule_at(SteadyTime(ns), std::move(task));
-    return time.service->schedule_at(WallTime(ns), std::move(task));
-  }
-
   detail::SleepTime time_;
   What what_;
   std::stop_token stop_;
 };
 
-namespace detail {
-
-template <class Rep, class Period>
-SleepTime sleep_time(TimerService& timers, std::chrono::duration<Rep, Period> delay) noexcept {
-  return {&timers, TimerKind::kSteady, true, to_ns(delay)};
-}
-template <class Duration>
-SleepTime sleep_time(TimerService& timers,
-                     std::chrono::time_point<std::chrono::steady_clock, Duration> time) noexcept {
-  return {&timers, TimerKind::kSteady, false, to_ns(time.time_since_epoch())};
-}
-template <class Duration>
-SleepTime sleep_time(TimerService& timers,
-                     std::chrono::time_point<std::chrono::system_clock, Duration> time) noexcept {
-  return {&timers, TimerKind::kWall, false, to_ns(time.time_since_epoch())};
-}
-
-}  // namespace detail
-
 template <detail::Operation F, class Rep, class Period>
 WithTimeout<std::decay_t<F>> with_timeout(TimerService& timers, F&& operation,
                                           std::chrono::duration<Rep, Period> delay,
                                           std::stop_token stop = {}) {
-  return {detail::sleep_time(timers, delay), std::forward<F>(operation), std::move(stop)};
+  return {timers.sleep_for(delay).time(), std::forward<F>(operation), std::move(stop)};
 }
 
 // A copy of `awaitable` would not be what the caller has; a reference to it could dangle when it is
@@ -178,7 +153,7 @@ template <class A, class Rep, class Period>
 requires(!std::is_lvalue_reference_v<A> && !detail::Operation<A> && detail::Awaitable<A>)
     WithTimeout<std::decay_t<A>> with_timeout(TimerService& timers, A&& awaitable,
                                               std::chrono::duration<Rep, Period> delay) {
-  return {detail::sleep_time(timers, delay), std::forward<A>(awaitable), std::stop_token()};
+  return {timers.sleep_for(delay).time(), std::forward<A>(awaitable), std::stop_token()};
 }
 
 // The same until a time of the steady or of the system clock.
@@ -186,7 +161,7 @@ template <detail::Operation F, class Clock, class Duration>
 WithTimeout<std::decay_t<F>> timeout_at(TimerService& timers, F&& operation,
                                         std::chrono::time_point<Clock, Duration> deadline,
                                         std::stop_token stop = {}) {
-  return {detail::sleep_time(timers, deadline), std::forward<F>(operation), std::move(stop)};
+  return {timers.sleep_until(deadline).time(), std::forward<F>(operation), std::move(stop)};
 }
 template <class A, class Clock, class Duration>
 requires(!detail::Operation<A&> && detail::Awaitable<A&>) void timeout_at(
@@ -195,7 +170,7 @@ template <class A, class Clock, class Duration>
 requires(!std::is_lvalue_reference_v<A> && !detail::Operation<A> && detail::Awaitable<A>)
     WithTimeout<std::decay_t<A>> timeout_at(TimerService& timers, A&& awaitable,
                                             std::chrono::time_point<Clock, Duration> deadline) {
-  return {detail::sleep_time(timers, deadline), std::forward<A>(awaitable), std::stop_token()};
+  return {timers.sleep_until(deadline).time(), std::forward<A>(awaitable), std::stop_token()};
 }
 
 }  // namespace carillon
