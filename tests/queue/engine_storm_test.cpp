@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -43,7 +44,10 @@ class EngineStorm : public testing::Test {
     }
   }
 
-  bool has_work() { return *engine.next_wakeup() <= queue.now().mono_ns; }
+  bool has_work() {
+    const std::optional<std::uint64_t> wake = engine.next_wakeup();
+    return wake && *wake <= queue.now().mono_ns;
+  }
 
   VirtualQueue queue{{.step = 50}};
   Engine& engine = queue.engine();
@@ -149,6 +153,27 @@ TEST_F(EngineStorm, AStormOfGroupsFollowsAClockThatIsSetBack) {
   EXPECT_EQ(engine.take_deliveries().size(), 1U);
   EXPECT_EQ(engine.stats().jobs.ready, static_cast<std::uint64_t>(kStorm) - 1);
   engine.check_invariants();
+}
+
+// The ends of 16 jobs are stored in each step: the storm's take 312 steps.
+TEST_F(EngineStorm, TheEndOfAnotherTubesJobWaitsForNoEndsOfTheStorm) {
+  const auto put_expiring = [this](const char* tube, Millis in) {
+    engine.use(producer, tube);
+    queue.put(producer, "x", {.expires_in = in, .at_expiry = AtExpiry::kDead});
+  };
+  for (int i = 0; i < kStorm; ++i) put_expiring("storm", 1'000);
+  put_expiring("other", 1'001);
+  queue.pass(1'000);
+  for (int steps = kStorm / 50; steps > 0; --steps) queue.pass(0);
+  EXPECT_EQ(engine.tube_stats(queue.now(), "storm")->jobs.ready, 0U);
+  queue.pass(1);
+  queue.pass(0);
+  EXPECT_EQ(engine.tube_stats(queue.now(), "other")->jobs.buried, 1U);
+  EXPECT_LT(engine.tube_stats(queue.now(), "storm")->jobs.buried, 3'000U);
+  engine.check_invariants();
+  while (has_work()) queue.pass(0);
+  EXPECT_EQ(engine.tube_stats(queue.now(), "storm")->jobs.buried,
+            static_cast<std::uint64_t>(kStorm));
 }
 
 TEST_F(EngineStorm, ACommandDoesASmallPartOfIt) {

@@ -4,7 +4,7 @@
 // Nobody may hand out such a job before its end is stored. So a job that loses its worker is
 // *entrusted*: a client of the engine's own, the undertaker, holds it. Each `advance` stores the
 // ends of some of those jobs in one append. If that fails, they stay reserved, and it is tried
-// again.
+// again. Tubes take turns: those of a tube with very many such jobs come between those of others.
 //
 // A job that has expired is entrusted as well: when it becomes ready, or by a timer while it is. A
 // job that is not ready needs neither, because no worker gets it.
@@ -100,7 +100,7 @@ bool Engine::State::end_is_stored(const LoadedJob& job, Ending ending) {
 
 void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) noexcept {
   std::string worker = job.holder == nullptr ? std::string() : job.holder->name;
-  entrusted.insert_or_assign(job.record.id, Entrusted{ending, std::move(worker)});
+  entrusted.try_emplace(job.record.id) = {.ending = ending, .worker = std::move(worker)};
   detach(job);
   job.state = JobState::kReserved;
   job.holder = &undertaker;
@@ -108,9 +108,18 @@ void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) noexce
   ++sums.reserved;
   if (!ending) job.tube->doom(+1);
   if (job.tube->is_lane()) may_start(*job.tube);
-  ttrs.schedule(job, UINT64_MAX);  // a reserved job has a deadline; this one never comes
+  ttrs.schedule(job, next_end_turn(*job.tube));
   undertaker.held.push_back(job);
   undertaker.deadlines.insert(job);
+}
+
+// The jobs of one tube have turns that follow each other. The first of them has the turn that is
+// next now, and so stands beside the first ones of other tubes. (These are fair queues by start
+// times: Goyal, Vin and Cheng, "Start-time fair queueing", 1996.)
+Tick Engine::State::next_end_turn(Tube& of) noexcept {
+  Tube& tube = of.head();
+  tube.end_turn = std::max(tube.end_turn + 1, end_turn);
+  return tube.end_turn;
 }
 
 PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attempt, const Failure& failure) {
@@ -182,9 +191,9 @@ void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
 
 void Engine::State::finish_end(const PlannedEnd& end) noexcept {
   LoadedJob& job = *end.job;
-  if (const auto how = entrusted.find(job.record.id); how != entrusted.end()) {
-    if (!how->second.ending) job.tube->doom(-1);
-    entrusted.erase(how);
+  if (const Entrusted* const how = entrusted.find(job.record.id)) {
+    if (!how->ending) job.tube->doom(-1);
+    entrusted.erase(job.record.id);
   }
   if (!end.after) {
     finish_removal(job.record);
@@ -216,11 +225,11 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
   }
   std::vector<PlannedEnd> ends;
   try {
-    Client::InOrderReserved& held = undertaker.held;
-    auto at = held.begin();
-    for (auto left = std::min({budget, kEndsAtOnce, held.size()}); left > 0; --left) {
+    auto at = undertaker.deadlines.begin();
+    for (auto left = std::min({budget, kEndsAtOnce, undertaker.held.size()}); left > 0; --left) {
       LoadedJob& job = *at++;
-      const Entrusted& how = entrusted.at(job.record.id);
+      end_turn = std::max(end_turn, job.expiry());
+      const Entrusted& how = *entrusted.find(job.record.id);
       if (!how.ending) {
         ends.push_back(plan_end(job));
         continue;
@@ -232,7 +241,7 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
       } catch (const StoreError& error) {
         // The others do not wait for a story that cannot be read now.
         load_failure = error.what();
-        held.splice(held.end(), held, held.iterator_to(job));
+        set_deadline(job, next_end_turn(*job.tube));
       }
     }
     served.reserve(served.size() + ends.size());

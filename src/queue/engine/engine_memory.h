@@ -90,8 +90,11 @@ struct EngineMemory {
     std::optional<Ending> ending;  // of an attempt; none: the job was cancelled or has expired
     std::string worker;
   };
-  std::unordered_map<JobId, Entrusted> entrusted;  // those jobs
-  std::uint64_t undertake_at = 0;                  // not before this monotonic ms
+  detail::SplitTable<boost::unordered_flat_map<JobId, Entrusted>> entrusted;  // those jobs
+  // The turn of the job whose end was stored last. A reserved job has a deadline, so the turns are
+  // deadlines that never come.
+  Tick end_turn = Tick{1} << 63U;
+  std::uint64_t undertake_at = 0;  // not before this monotonic ms
 
   const std::int64_t lead_before;  // EngineClock::lead() when the engine before this one ended
   Watermarks stored_marks;         // as they stand in the store

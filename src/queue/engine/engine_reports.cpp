@@ -155,10 +155,12 @@ template <class State>
 void check_entrusted(const State& s, std::size_t doomed) {
   check(s.undertaker.held.size() == s.entrusted.size(), "the undertaker knows of its jobs",
         std::to_string(s.entrusted.size()));
-  const auto others = std::count_if(s.entrusted.begin(), s.entrusted.end(),
-                                    [](const auto& job) { return job.second.ending.has_value(); });
-  check(doomed + static_cast<std::size_t>(others) == s.entrusted.size(),
-        "jobs that end without a worker are counted", std::to_string(doomed));
+  std::size_t others = 0;
+  s.entrusted.for_each([&others](JobId, const auto& end) {
+    if (end.ending) ++others;
+  });
+  check(doomed + others == s.entrusted.size(), "jobs that end without a worker are counted",
+        std::to_string(doomed));
 }
 
 // What the tubes have, counted one by one.

@@ -186,6 +186,8 @@ struct Engine::State : EngineMemory {
   // `served`, and the numbers of those that lose a job to `emptied`.
   void end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
                     std::size_t budget);
+  // Returns the turn in which the end of an entrusted job of the tube is stored.
+  Tick next_end_turn(Tube& of) noexcept;
   // Gathers the end of a job that was cancelled or has expired.
   PlannedEnd plan_end(LoadedJob& job);
   // Entrusts up to `budget` ready jobs that have expired. Adds their tubes to `served`.
