@@ -15,7 +15,8 @@
 //   two after there is room. Reads go on meanwhile.
 // - After a failed write that leaves unknown what the disk holds, every append and sync throws
 //   until the store is opened anew.
-// - Damage is found by checksums and reported.
+// - Damage is found by checksums and reported. What fails twice is gone around: the first scan that
+//   meets it throws StoreDamage, and later ones return all jobs but those whose records lie there.
 //
 // Thread safety: as for every Store. A directory is open once at a time, on one machine.
 #pragma once

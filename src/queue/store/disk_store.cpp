@@ -59,6 +59,7 @@ struct DiskStore::Parts {
   LogNumber trimmed = 0;                   // the log, up to here
   std::optional<LogNumber> to_checkpoint;  // a checkpoint with the changes up to here is to be made
   std::unique_ptr<StateCheckpoint> checkpoint;
+  mutable std::size_t told_damages = 0;  // of state.damages()
 
   Parts(const std::string& path, const DiskStoreOptions& with)
       : options(with),
@@ -79,6 +80,7 @@ struct DiskStore::Parts {
   bool nearly_too_much() const;
   void begin_flush();
   void require_durable();
+  void tell_damage() const;
   std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
 };
 
@@ -365,7 +367,7 @@ std::vector<KeyRecord> DiskStore::scan_ended_keys(UtcMs from, std::size_t limit)
   if (limit == 0) return found;
   const RocksState& state = parts_->state;
   const Slice end(kEndedKeysEnd.data(), kEndedKeysEnd.size());
-  const auto at = state.scan(kKeys, ended_key_key({.key = {}, .until = from}), end);
+  const auto at = state.scan_around(kKeys, ended_key_key({.key = {}, .until = from}), end);
   for (; at->Valid(); at->Next()) {
     const KeyRecord ended = key_of_ended_key(view(at->key()));
     found.push_back(read_key_value(ended.tube, ended.key, view(at->value())));
@@ -373,6 +375,16 @@ std::vector<KeyRecord> DiskStore::scan_ended_keys(UtcMs from, std::size_t limit)
   }
   state.check(*at);
   return found;
+}
+
+// A scan that finds damage throws once, so that somebody learns of it. The next one goes around it.
+void DiskStore::Parts::tell_damage() const {
+  if (state.damages().count() == told_damages) return;
+  const std::vector<Damage> all = state.damages().all();
+  if (told_damages >= all.size()) return;
+  throw StoreDamage(state.message("is damaged: " + describe(all[told_damages++]) +
+                                  "; it is gone around from now on; carillon check --data " +
+                                  state.path() + " names the jobs when the server is stopped"));
 }
 
 std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexKey& end,
@@ -384,14 +396,17 @@ std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexK
   const std::uint64_t& passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
   const std::uint64_t passed_before = passed;
   std::optional<Counting> counting(rocksdb::kEnableCount);
-  const auto at = state.scan(kIndex, queue::view(start), end_slice);
+  const auto at = state.scan_around(kIndex, queue::view(start), end_slice);
   counting.emplace(rocksdb::kDisable);
-  const std::uint64_t passed_first = passed - passed_before;
+  // Beneath damage, what is gone is passed one by one: also worth knowing.
+  const std::uint64_t passed_first =
+      state.damages().count() > 0 ? EmptyPlaces::kWorthKnowing : passed - passed_before;
   for (; at->Valid(); at->Next()) {
     found.push_back(read_job_value(view(at->key()), view(at->value())));
     if (found.size() == limit) break;  // behind it there may be many erased entries
   }
   state.check(*at);
+  tell_damage();
   empty_places.scanned(from, found.empty() ? end : index_key_of(found.front()), passed_first);
   return found;
 }

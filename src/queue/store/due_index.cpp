@@ -33,7 +33,8 @@ std::vector<JobRecord> scan_due_of_each(const RocksState& state,
   if (tubes.empty() || limit == 0) return found;
   const IndexKey last = due_index_key(tubes.back(), kEnd, kEnd);
   const Slice last_slice(last.data(), last.size());
-  const auto at = state.scan(kIndex, queue::view(due_index_key(tubes.front(), 0, 0)), last_slice);
+  const auto at =
+      state.scan_around(kIndex, queue::view(due_index_key(tubes.front(), 0, 0)), last_slice);
   for (const std::uint32_t tube : tubes) {
     const IndexKey head = due_index_key(tube, 0, 0);
     if (at->Valid() && view(at->key()) < queue::view(head)) at->Seek({head.data(), head.size()});

@@ -321,6 +321,13 @@ std::unique_ptr<rocksdb::Iterator> RocksState::scan_memory(Family family, std::s
 std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_view from,
                                                     const Slice& end,
                                                     rocksdb::ReadTier tier) const {
+  auto at = iterator(family, end, tier);
+  at->Seek(slice(from));
+  return at;
+}
+
+std::unique_ptr<rocksdb::Iterator> RocksState::iterator(Family family, const Slice& end,
+                                                        rocksdb::ReadTier tier) const {
   rocksdb::ReadOptions options;
   options.read_tier = tier;
   if (tier == rocksdb::kMemtableTier) options.max_skippable_internal_keys = kMostErased;
@@ -328,10 +335,7 @@ std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_v
   // No range is ever deleted. And in RocksDB 7.7 to 8.5 an iterator that looks for such ranges
   // passes over a file whose beginning cannot be read, and its status says nothing of that.
   options.ignore_range_deletions = true;
-  std::unique_ptr<rocksdb::Iterator> iterator(
-      database().NewIterator(options, this->family(family)));
-  iterator->Seek(slice(from));
-  return iterator;
+  return std::unique_ptr<rocksdb::Iterator>(database().NewIterator(options, this->family(family)));
 }
 
 std::vector<double> RocksState::sizes_in_files(Family family,

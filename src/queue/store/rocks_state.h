@@ -38,12 +38,14 @@
 #include <vector>
 
 #include "carillon/queue/store.h"
+#include "queue/store/around_damage.h"
 #include "queue/store/data_directory.h"
 #include "queue/store/flush_watch.h"
 #include "queue/store/log.h"
 #include "queue/store/record_keys.h"
 #include "queue/store/rocks_troubles.h"
 #include "queue/store/state_options.h"
+#include "queue/store/tables_apart.h"
 
 namespace carillon::queue {
 
@@ -115,8 +117,16 @@ class RocksState {
   // (no_wait_files.h) the iterator ends, with a bad status, where it would have to wait.
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end) const;
-  // The same, of what is in memory alone: some of the latest in_memory() bytes. The iterator ends,
-  // with the status Incomplete, where it would have to pass kMostErased erased entries.
+  // The same, but it goes around what is damaged, and notes that in damages(). Of what a damaged
+  // table hides in others, it has what the state still names: an index key if the pointer of its
+  // job does, the key of a job that is gone if its record does. Its value may be one from before
+  // the latest change.
+  std::unique_ptr<rocksdb::Iterator> scan_around(Family family, std::string_view from,
+                                                 const rocksdb::Slice& end) const;
+  const DamageList& damages() const { return damages_; }
+  // The same as scan(), of what is in memory alone: some of the latest in_memory() bytes. The
+  // iterator ends, with the status Incomplete, where it would have to pass kMostErased erased
+  // entries.
   static constexpr std::uint64_t kMostErased = 4'096;
   std::unique_ptr<rocksdb::Iterator> scan_memory(Family family, std::string_view from,
                                                  const rocksdb::Slice& end) const;
@@ -142,6 +152,11 @@ class RocksState {
   void begin_flush(std::uint32_t chain, bool wait);
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end, rocksdb::ReadTier tier) const;
+  std::unique_ptr<rocksdb::Iterator> iterator(Family family, const rocksdb::Slice& end,
+                                              rocksdb::ReadTier tier) const;
+  std::unique_ptr<rocksdb::Iterator> scan_beneath(Family family, std::string_view from,
+                                                  std::string_view to) const;
+  bool is_named(Family family, std::string_view key) const;
   void make();
   LogPosition position_in_files() const;
   rocksdb::Status write(rocksdb::WriteBatch& batch, const std::function<void()>& then);
@@ -166,6 +181,8 @@ class RocksState {
   // insert it costs as much as to insert the job.
   std::map<std::string, std::string, std::less<>> small_;
   rocksdb::WriteBatch batch_;
+  mutable DamageList damages_;
+  mutable TablesApart tables_apart_;
 };
 
 }  // namespace carillon::queue

@@ -69,19 +69,19 @@ ColumnFamilyOptions family_options(const DiskStoreOptions& options,
   return family;
 }
 
+}  // namespace
+
 // It lives as long as the process.
-rocksdb::Env* environment() {
+rocksdb::Env* state_environment() {
   static rocksdb::Env* const made =
       rocksdb::NewCompositeEnv(no_wait_files(keep_manifest(rocksdb::FileSystem::Default())))
           .release();
   return made;
 }
 
-}  // namespace
-
 rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   rocksdb::DBOptions database;
-  database.env = environment();
+  database.env = state_environment();
   database.create_if_missing = true;
   database.create_missing_column_families = true;
 

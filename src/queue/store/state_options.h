@@ -15,6 +15,8 @@ namespace carillon::queue {
 enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies, kKeys, kSchedules };
 inline constexpr std::size_t kFamilies = 6;
 
+// Where all files of a state are read and written (no_wait_files.h).
+rocksdb::Env* state_environment();
 rocksdb::DBOptions state_options(const DiskStoreOptions& options);
 std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptions& options);
 
