@@ -20,15 +20,17 @@ namespace {
 
 constexpr const char* kExamples =
     R"(Run it on the server's machine, as the server's user, before the server starts
-or while it serves. It takes two seconds at most if the disk is quick, and
-changes nothing. Each finding is ok, warn or fail; what begins with -> tells
-what to do.
+or while it serves. It changes nothing. While no server uses the data directory,
+all of its files are read and every checksum is verified, which takes as long
+as the disk needs for that; else two seconds at most. Each finding is ok, warn
+or fail; what begins with -> tells what to do.
 
 Exit code: 0 if all is well, 1 if there are warnings, 2 if something fails.
 
 Examples:
   carillon check --data /var/lib/carillon
   sudo -u carillon carillon check --data /var/lib/carillon
+  carillon check --data broken --salvage mended
   carillon check --server unix:/run/carillon/c.sock --http none
   carillon check --json | jq '.findings[] | select(.level != "ok")')";
 
@@ -38,6 +40,7 @@ struct Request {
   std::optional<server::Address> http =
       server::Address{.host = "127.0.0.1", .port = server::kHttpPort, .path = {}};
   SecretFiles secrets;
+  std::optional<std::string> salvage;
   bool json = false;
 };
 
@@ -57,6 +60,7 @@ Findings look(const Request& request, const StopSignals& signals) {
   const std::int64_t before = clock_offset();
   check_data(request.directory, signals, findings);
   const std::optional<pid_t> user = user_of(request.directory);
+  if (!user && has_store(request.directory)) check_store(request.directory, signals, findings);
   const RunningServer server = check_server(request.server, user, signals, findings);
   if (server.answers && request.http) {
     Endpoint http = request.server;
@@ -79,7 +83,12 @@ int check(const Request& request) {
   constexpr int kInterrupted = 2;
   const StopSignals signals;
   try {
-    const Findings findings = look(request, signals);
+    Findings findings;
+    if (request.salvage) {
+      salvage_store(request.directory, *request.salvage, signals, findings);
+    } else {
+      findings = look(request, signals);
+    }
     write_out(request.json ? findings.json() : findings.text());
     return findings.exit_code();
   } catch (const Interrupted&) {
@@ -95,6 +104,12 @@ void add_check(CLI::App& app, int& exit_code) {
   CLI::App& command = add_subcommand(app, "check", kExamples);
   add_value(command, "--data", request->directory, parse_directory,
             "The server's data directory (./carillon-data)")
+      .type_name("DIR");
+  add_text(
+      command, "--salvage",
+      [request](const std::string& text) { request->salvage = parse_directory(text); },
+      "Nothing else: copy what is whole of the data\ndirectory into a new one, and list the "
+      "rest")
       .type_name("DIR");
   add_value(command, "--http", request->http, parse_http,
             "Where the server answers HTTP, or none\n(127.0.0.1:11380)")

@@ -18,6 +18,16 @@ namespace carillon::cli {
 // durable write takes. If the directory is not there yet, the one in which it will be made.
 void check_data(const std::string& directory, const StopSignals& signals, Findings& findings);
 
+// Whether there is a store in the directory.
+bool has_store(const std::string& directory);
+// The store in a data directory that no server uses: whether each checksum is right. It takes as
+// long as it takes to read all files.
+void check_store(const std::string& directory, const StopSignals& signals, Findings& findings);
+// Makes the directory `to` with the jobs that are whole, and the file `to`.lost with a line of JSON
+// for each other one. Throws Failure.
+void salvage_store(const std::string& directory, const std::string& to, const StopSignals& signals,
+                   Findings& findings);
+
 // Returns the process that uses the data directory, or none.
 std::optional<pid_t> user_of(const std::string& directory);
 

@@ -16,6 +16,74 @@ import failing_io  # noqa: E402
 _LEVELS = ["ok", "warn", "fail"]
 
 
+class DamageTest(CliCase):
+    """A bit is flipped in the index of due times, in which all five jobs lie."""
+
+    def setUp(self):
+        super().setUp()
+        self.data = str(self.directory / "data")
+        server = daemon.carillon_serve(self.data)
+        with server:
+            client = server.connect()
+            client.call(b"use mail")
+            for number in range(5):
+                client.put(b"job %d" % number, delay=3_600 * (number // 4))
+            client.close()
+            self.assertEqual(server.terminate(), 0)  # so the jobs are in files
+
+    def flip(self):
+        for name in os.listdir(self.data):
+            path = os.path.join(self.data, name)
+            with open(path, "r+b") as file:
+                content = file.read()
+                if not name.endswith(".sst") or b"nameindex" not in content:
+                    continue
+                file.seek(40)
+                file.write(bytes([content[40] ^ 1]))
+
+    def run_check(self, *arguments):
+        done = subprocess.run(
+            [daemon.carillon_path(), "check", "--json", "--data", self.data, "--http", "none"]
+            + list(arguments),
+            stdout=subprocess.PIPE,
+            env=self.environment(),
+            timeout=60,
+            check=False,
+        )
+        found = json.loads(done.stdout)["findings"]
+        return {finding["subject"]: finding for finding in found}
+
+    def test_a_whole_directory_is_whole(self):
+        found = self.run_check()
+        self.assertEqual(found["jobs"]["level"], "ok")
+        self.assertRegex(found["jobs"]["found"], r" files?, every checksum is right$")
+
+    def test_a_directory_in_use_is_not_read(self):
+        self.enterContext(daemon.carillon_serve(self.data))
+        self.assertNotIn("jobs", self.run_check())
+
+    def test_what_is_damaged_is_told(self):
+        self.flip()
+        before = sorted(os.listdir(self.data))
+        found = self.run_check()
+        self.assertEqual(sorted(os.listdir(self.data)), before)
+        self.assertRegex(found["damage"]["found"], r"\.sst")
+        self.assertRegex(found["jobs"]["found"], r"^5 jobs cannot be read \(1, 2, 3, 4, 5\); 0 ")
+
+    def test_salvage_lists_what_is_not_whole(self):
+        self.flip()
+        new = str(self.directory / "new")
+        found = self.run_check("--salvage", new)
+        self.assertEqual(found["salvage"]["found"], f"{new} has 0 jobs")
+        with open(new + ".lost", encoding="utf-8") as file:
+            lost = [json.loads(line) for line in file]
+        self.assertEqual([job["id"] for job in lost], [1, 2, 3, 4, 5])
+        self.assertEqual([job["body"] for job in lost], [f"job {n}" for n in range(5)])
+        self.assertEqual({job["tube"] for job in lost}, {"mail"})
+        server = self.enterContext(daemon.carillon_serve(new))
+        self.assertGreater(server.connect().put(b"next"), 5)
+
+
 class CheckTest(CliCase):
     def setUp(self):
         super().setUp()

@@ -16,7 +16,8 @@ constexpr char kVersion = 1;
 
 class Encoder {
  public:
-  explicit Encoder(std::string& bytes) : bytes_(bytes) { bytes_.assign(1, kVersion); }
+  // It appends to `bytes`.
+  explicit Encoder(std::string& bytes) : bytes_(bytes) {}
 
   void put(Family family, std::string_view key, std::string_view value) {
     const std::size_t size_bytes = key.size() < 0x80 ? 1 : 2;  // no key has more than 2^14 bytes
@@ -143,7 +144,18 @@ Entry entry_of(const FieldReader& field) {
 
 }  // namespace
 
+void begin_change(std::string& bytes) {
+  bytes.assign(1, kVersion);
+}
+
+void append_entry(std::string& bytes, const Entry& entry) {
+  Encoder encoder(bytes);
+  entry.value ? encoder.put(entry.family, entry.key, *entry.value)
+              : encoder.erase(entry.family, entry.key);
+}
+
 void encode_changes(const Changes& changes, std::string& bytes) {
+  begin_change(bytes);
   Encoder encoder(bytes);
   if (changes.begun) encoder.begin(*changes.begun);
   if (changes.piece) encoder.add(*changes.piece);

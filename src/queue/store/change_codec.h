@@ -35,6 +35,10 @@ struct Entry {
 // Writes `changes` in place of what `bytes` held.
 void encode_changes(const Changes& changes, std::string& bytes);
 
+// Writes a change without entries in place of what `bytes` held, and adds one to a change.
+void begin_change(std::string& bytes);
+void append_entry(std::string& bytes, const Entry& entry);
+
 // Calls `each` for the entries in their order; they are views into `bytes`. Throws StoreDamage
 // where the bytes are not as written above, and has called `each` for those before.
 void for_each_entry(std::string_view bytes, const std::function<void(const Entry&)>& each);

@@ -24,6 +24,7 @@ using rocksdb::Slice;
 
 thread_local bool no_wait = false;
 thread_local bool fresh = false;
+thread_local const std::function<bool(std::size_t)>* pace = nullptr;
 
 IOStatus would_wait() {
   return IOStatus::TimedOut("the disk would have to be waited for");
@@ -39,6 +40,7 @@ class File final : public rocksdb::FSRandomAccessFile {
   // is not in memory (preadv2(2)), so without waiting nothing tells the end of the file.
   IOStatus Read(std::uint64_t offset, std::size_t size, const IOOptions&, Slice* result,
                 char* scratch, IODebugContext*) const override {
+    if (pace != nullptr && !(*pace)(size)) return IOStatus::Aborted("the reader is to end");
     if (fresh) forget(offset, size);
     std::size_t done = 0;
     while (done < size) {
@@ -131,6 +133,14 @@ FreshRead::FreshRead() noexcept {
 
 FreshRead::~FreshRead() {
   fresh = false;
+}
+
+PacedRead::PacedRead(std::function<bool(std::size_t)> go_on) : go_on_(std::move(go_on)) {
+  pace = &go_on_;
+}
+
+PacedRead::~PacedRead() {
+  pace = nullptr;
 }
 
 }  // namespace carillon::queue

@@ -23,6 +23,8 @@
 
 #include <rocksdb/file_system.h>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 
 namespace carillon::queue {
@@ -50,6 +52,19 @@ class FreshRead {
   ~FreshRead();
   FreshRead(const FreshRead&) = delete;
   FreshRead& operator=(const FreshRead&) = delete;
+};
+
+// While one is there, this thread's reads of files first call `go_on` with the number of bytes, and
+// fail with Status::Aborted if it returns false. So a slow reader waits there.
+class PacedRead {
+ public:
+  explicit PacedRead(std::function<bool(std::size_t)> go_on);
+  ~PacedRead();
+  PacedRead(const PacedRead&) = delete;
+  PacedRead& operator=(const PacedRead&) = delete;
+
+ private:
+  const std::function<bool(std::size_t)> go_on_;
 };
 
 }  // namespace carillon::queue

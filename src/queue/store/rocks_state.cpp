@@ -31,8 +31,6 @@ namespace {
 // The version of all that is in the directory. A store of another is refused.
 constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 5";
-constexpr std::string_view kIdentityKey = "i";
-constexpr std::string_view kPositionKey = "n";  // number:u64 chain:u32 zero:u32
 
 Slice slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
@@ -49,12 +47,6 @@ std::string_view bytes_of(const Plain& plain) {
   static_assert(std::has_unique_object_representations_v<Plain>);
   return {reinterpret_cast<const char*>(&plain), sizeof plain};
 }
-
-struct StoredPosition {
-  LogNumber number = 0;
-  std::uint32_t chain = 0;
-  std::uint32_t zero = 0;
-};
 
 std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) {
   std::uint64_t number = 0;

@@ -51,6 +51,15 @@ namespace carillon::queue {
 
 class RocksState {
  public:
+  // Records of the directory itself, in kMeta.
+  static constexpr std::string_view kIdentityKey = "i";  // identity:u64
+  static constexpr std::string_view kPositionKey = "n";
+  struct StoredPosition {
+    LogNumber number = 0;
+    std::uint32_t chain = 0;
+    std::uint32_t zero = 0;
+  };
+
   // Opens the state in the directory, and makes both if they are not there. Throws StoreError, with
   // one line that names the directory.
   RocksState(const std::string& path, const DiskStoreOptions& options);

@@ -1,0 +1,59 @@
+// Reads a store that no process has open, verifies every checksum in it, and saves what is whole.
+//
+//   const StoreReport report = check_store("carillon-data", progress);
+//   for (const std::string& line : report.damages) ...
+//   if (!report.damages.empty()) salvage_store("carillon-data", "new", progress, note_lost_job);
+//
+// Both change nothing in the store. Damage may be anywhere: in a block of a table, its index, its
+// filters, in the body of a job, in the log, or in the files that name the others. What is whole is
+// read around it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/job.h"
+
+namespace carillon::queue {
+
+// A job of which a part cannot be read.
+struct LostJob {
+  JobId id = 0;
+  std::string tube = {};          // empty: not known
+  std::optional<UtcMs> due = {};  // none: it is buried, or not known
+  std::string why = {};
+  std::optional<std::string> body = {};  // if it can be read
+};
+
+struct StoreReport {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t jobs = 0;                 // whole ones; of check_store(): without the log's
+  std::uint64_t lost_jobs = 0;            // others that are known
+  std::vector<JobId> some_lost = {};      // of those, kSome at most
+  std::vector<std::string> damages = {};  // a line each
+  std::vector<std::string> dropped = {};  // what a crash has cut short before it was durable
+  static constexpr std::size_t kSome = 10;
+};
+
+// Is called often with the bytes that were read, and those that there are. Returns false to end the
+// work: it throws StoreError then.
+using StoreProgress = std::function<bool(std::uint64_t done, std::uint64_t all)>;
+
+// Throws StoreError if there is no store in `path`, if another process has it open, or if it cannot
+// be read at all. Memory: a few MiB, whatever the number of jobs. The jobs are counted only if
+// something is damaged.
+StoreReport check_store(const std::string& path, const StoreProgress& progress);
+
+// Makes a store in the directory `to`, which does not exist, with all that is whole: every job that
+// has its record and its body. Calls `lost` for the others. Throws as check_store(); nothing is
+// left of `to` then.
+StoreReport salvage_store(const std::string& path, const std::string& to,
+                          const StoreProgress& progress,
+                          const std::function<void(const LostJob&)>& lost);
+
+}  // namespace carillon::queue

@@ -1,0 +1,162 @@
+// What is in a data directory that no server uses, as `carillon check` reads it: every checksum.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "carillon/queue/store.h"
+#include "carillon/queue/store_check.h"
+#include "cli/checks.h"
+#include "cli/counted.h"
+#include "cli/error_text.h"
+#include "cli/exit_status.h"
+#include "cli/progress.h"
+#include "cli/progress_line.h"
+#include "cli/wait.h"
+#include "server/json_text.h"
+#include "server/timestamp.h"
+
+namespace carillon::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kShown = 10;  // lines of damages
+
+// Shows the progress and ends the work when a signal comes.
+class Watch {
+ public:
+  explicit Watch(const StopSignals& signals) : signals_(signals) {}
+
+  queue::StoreProgress progress() {
+    return [this](std::uint64_t done, std::uint64_t all) {
+      const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
+      line_.show(progress_text(done, all, elapsed));
+      return !signals_.came();
+    };
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const StopSignals& signals_;
+  const Clock::time_point began_ = Clock::now();
+  ProgressLine line_;
+};
+
+std::string ids_text(const queue::StoreReport& report) {
+  std::string text;
+  for (const queue::JobId id : report.some_lost)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", id);
+  return text + (report.lost_jobs > report.some_lost.size() ? ", ..." : "");
+}
+
+void add_damages(const queue::StoreReport& report, const std::string& advice, Findings& findings) {
+  for (std::size_t i = 0; i < report.damages.size() && i < kShown; ++i)
+    findings.fail("damage", report.damages[i], "the line \"jobs\" names some of the jobs");
+  if (report.damages.size() > kShown)
+    findings.fail("damage", fmt::format("and {} more places", report.damages.size() - kShown),
+                  "--salvage saves what is whole");
+  for (const std::string& line : report.dropped)
+    findings.warn("log", line, "nothing: a start leaves it out, too");
+  if (report.lost_jobs == 0) {
+    findings.warn("jobs", "none is known to be lost", advice);
+  } else {
+    findings.fail("jobs",
+                  fmt::format("{} cannot be read ({}); {} are whole",
+                              counted(report.lost_jobs, "job"), ids_text(report), report.jobs),
+                  advice);
+  }
+}
+
+std::string line_of(const queue::LostJob& job) {
+  std::string line = fmt::format("{{\"id\":{}", job.id);
+  const auto add = [&](std::string_view name, std::string_view text) {
+    line += ',';
+    server::append_json_field(line, name, text);
+  };
+  if (!job.tube.empty()) add("tube", job.tube);
+  if (job.due) add("due", server::format_timestamp(*job.due));
+  add("why", job.why);
+  if (job.body) add("body", *job.body);
+  return line + "}\n";
+}
+
+// Bodies are in it, so only its owner may read it.
+std::FILE* make_list(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  return file < 0 ? nullptr : ::fdopen(file, "w");
+}
+
+}  // namespace
+
+bool has_store(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename();
+    if (name == "CURRENT" || name.starts_with("MANIFEST-")) return true;
+  }
+  return false;
+}
+
+void check_store(const std::string& directory, const StopSignals& signals, Findings& findings) {
+  Watch watch(signals);
+  try {
+    const queue::StoreReport report = queue::check_store(directory, watch.progress());
+    const std::string read =
+        fmt::format("{} in {}", size_text(report.bytes), counted(report.files, "file"));
+    if (report.damages.empty()) return findings.ok("jobs", read + ", every checksum is right");
+    add_damages(report,
+                fmt::format("carillon check --data {} --salvage NEW makes a directory with what is "
+                            "whole, and a list of what is not",
+                            directory),
+                findings);
+  } catch (const queue::StoreError& error) {
+    if (signals.came()) throw Interrupted();
+    findings.fail("jobs", error.what(), "see docs/operations.md, Damaged files");
+  }
+}
+
+void salvage_store(const std::string& directory, const std::string& to, const StopSignals& signals,
+                   Findings& findings) {
+  const std::string list = to + ".lost";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(make_list(list), &std::fclose);
+  if (!file) throw Failure(fmt::format("cannot make {}: {}", list, error_text(errno)));
+  const auto remove_list = [&] { std::remove(list.c_str()); };
+  Watch watch(signals);
+  try {
+    const queue::StoreReport report =
+        queue::salvage_store(directory, to, watch.progress(), [&](const queue::LostJob& job) {
+          const std::string line = line_of(job);
+          if (std::fwrite(line.data(), 1, line.size(), file.get()) != line.size())
+            throw queue::StoreError(fmt::format("cannot write {}: {}", list, error_text(errno)));
+        });
+    if (std::fflush(file.get()) != 0 || ::fsync(::fileno(file.get())) != 0)
+      throw queue::StoreError(fmt::format("cannot write {}: {}", list, error_text(errno)));
+    findings.ok("salvage", fmt::format("{} has {}", to, counted(report.jobs, "job")));
+    if (!report.damages.empty())
+      add_damages(report, fmt::format("carillon serve --data {}", to), findings);
+    if (report.lost_jobs == 0) return remove_list();
+    findings.warn("lost",
+                  fmt::format("{} lists the jobs that cannot be read, with the body where "
+                              "it can be",
+                              list),
+                  "put again what is needed");
+  } catch (const queue::StoreError& error) {
+    remove_list();
+    if (signals.came()) throw Interrupted();
+    throw Failure(error.what());
+  }
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,165 @@
+// Tables are verified by RocksDB. It has nothing that verifies a file of large bodies.
+
+#include "queue/store/file_checks.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/sst_file_reader.h>
+#include <rocksdb/table.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "base/crc32c.h"
+#include "queue/store/no_wait_files.h"
+#include "queue/store/state_options.h"
+
+namespace carillon::queue {
+
+namespace {
+
+using rocksdb::Status;
+
+constexpr std::size_t kReadAhead = 256 << 10;
+
+// Opening the table reads its index and filters, which the other step leaves out.
+Status verify_table(const std::string& path) {
+  rocksdb::BlockBasedTableOptions table;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.cache_index_and_filter_blocks = true;
+  table.block_cache = rocksdb::NewLRUCache(1 << 20);
+  rocksdb::Options options;
+  options.env = state_environment();
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  rocksdb::SstFileReader reader(options);
+  if (const Status status = reader.Open(path); !status.ok()) return status;
+  rocksdb::ReadOptions reading;
+  reading.readahead_size = kReadAhead;
+  reading.fill_cache = false;
+  return reader.VerifyChecksum(reading);
+}
+
+// A file of large bodies, as RocksDB writes it (blob_log_format.h there): a head, records, and,
+// once it is complete, a foot. A record is
+//   key_size:u64 value_size:u64 expiration:u64 head_crc:u32 crc:u32 key value
+// The checksums are CRC-32C, masked: `head_crc` that of the three numbers, `crc` that of key and
+// value.
+constexpr std::size_t kHead = 30;  // without a checksum
+constexpr std::size_t kFoot = 32;
+constexpr std::size_t kRecordHead = 32;
+constexpr std::uint32_t kMagic = 2395959;
+
+template <typename Number>
+Number number_at(std::string_view bytes, std::size_t at) {
+  Number number = 0;
+  std::memcpy(&number, bytes.data() + at, sizeof number);
+  return number;
+}
+
+std::uint32_t masked(std::uint32_t crc) {
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+class BlobFile {
+ public:
+  Status open(const std::string& path) {
+    const auto files = state_environment()->GetFileSystem();
+    Status status = files->NewRandomAccessFile(path, {}, &file_, nullptr);
+    if (status.ok()) status = files->GetFileSize(path, {}, &size_, nullptr);
+    return status;
+  }
+
+  Status verify() {
+    std::string_view head;
+    if (const Status status = read(0, kHead, head); !status.ok()) return status;
+    if (number_at<std::uint32_t>(head, 0) != kMagic)
+      return Status::Corruption("its head is not as it was written");
+    std::uint64_t at = kHead;
+    while (at < size_) {
+      if (size_ - at == kFoot) return verify_foot(at);
+      if (const Status status = verify_record(at); !status.ok()) return status;
+    }
+    return Status::OK();
+  }
+
+ private:
+  Status damaged(const std::string& what, std::uint64_t at) const {
+    return Status::Corruption(what + " is not as it was written, offset " + std::to_string(at));
+  }
+
+  Status verify_foot(std::uint64_t at) {
+    std::string_view foot;
+    if (const Status status = read(at, kFoot, foot); !status.ok()) return status;
+    const bool is_whole =
+        number_at<std::uint32_t>(foot, 0) == kMagic &&
+        masked(base::crc32c(0, foot.substr(0, kFoot - 4))) == number_at<std::uint32_t>(foot, 28);
+    return is_whole ? Status::OK() : damaged("its foot", at);
+  }
+
+  Status verify_record(std::uint64_t& at) {
+    std::string_view bytes;
+    if (const Status status = read(at, kRecordHead, bytes); !status.ok()) return status;
+    const std::string head(bytes);
+    const auto key = number_at<std::uint64_t>(head, 0);
+    const auto value = number_at<std::uint64_t>(head, 8);
+    if (masked(base::crc32c(0, head.substr(0, 24))) != number_at<std::uint32_t>(head, 24) ||
+        key > size_ || value > size_ || at + kRecordHead + key + value > size_)
+      return damaged("the head of a body", at);
+    std::uint32_t crc = 0;
+    const std::uint64_t end = at + kRecordHead + key + value;
+    for (std::uint64_t from = at + kRecordHead; from < end; from += bytes.size()) {
+      if (const Status status = read(from, std::min<std::uint64_t>(kReadAhead, end - from), bytes);
+          !status.ok())
+        return status;
+      crc = base::crc32c(crc, bytes);
+    }
+    if (masked(crc) != number_at<std::uint32_t>(head, 28)) return damaged("a body", at);
+    at = end;
+    return Status::OK();
+  }
+
+  // `bytes` holds until the next call.
+  Status read(std::uint64_t at, std::size_t size, std::string_view& bytes) {
+    if (at < from_ || at + size > from_ + buffer_.size()) {
+      buffer_.resize(2 * kReadAhead);
+      rocksdb::Slice got;
+      const Status status = file_->Read(at, buffer_.size(), {}, &got, buffer_.data(), nullptr);
+      if (!status.ok()) {
+        buffer_.clear();
+        return status;
+      }
+      buffer_.resize(got.size());
+      from_ = at;
+      if (got.size() < size) return Status::Corruption("it has become shorter");
+    }
+    bytes = std::string_view(buffer_).substr(at - from_, size);
+    return Status::OK();
+  }
+
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file_;
+  std::uint64_t size_ = 0;
+  std::uint64_t from_ = 0;
+  std::string buffer_;
+};
+
+Status verify(const StateFile& file) {
+  if (!file.has_blobs) return verify_table(file.path);
+  BlobFile blobs;
+  const Status status = blobs.open(file.path);
+  return status.ok() ? blobs.verify() : status;
+}
+
+}  // namespace
+
+std::string damage_in(const StateFile& file) {
+  const FreshRead fresh;
+  Status status = verify(file);
+  if (status.IsCorruption() || status.IsIOError()) status = verify(file);
+  if (status.ok() || status.IsAborted() || status.IsPathNotFound()) return "";
+  return status.ToString();
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,269 @@
+// A directory of links in which RocksDB can open what it would refuse.
+
+#include "queue/store/offline_state.h"
+
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/sst_file_reader.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/table.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr std::array<const char*, kFamilies> kNames = {
+    "tubes and watermarks", "the look-up of jobs by id",
+    "records of jobs",      "bodies",
+    "keys and stories",     "schedules"};
+
+// Index and filters are read when they are needed, not when a table is opened; filters never.
+rocksdb::BlockBasedTableOptions table_options() {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(8 << 20);
+  return table;
+}
+
+class NoLog final : public rocksdb::Logger {
+  using Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+rocksdb::Options plain_options() {
+  rocksdb::Options options;
+  options.env = state_environment();
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options()));
+  return options;
+}
+
+std::string file_bytes(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool is_manifest(const std::string& name) {
+  constexpr std::string_view kPrefix = "MANIFEST-";
+  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+         name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+}
+
+}  // namespace
+
+std::vector<StateFile> files_in(const std::string& directory) {
+  std::vector<StateFile> files;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    const std::string ending = at->path().extension();
+    if (ending != ".sst" && ending != ".blob") continue;
+    const std::uint64_t bytes = at->file_size(error);
+    files.push_back({at->path().string(), bytes, ending == ".blob"});
+  }
+  if (error)
+    throw StoreError("data directory " + directory + " cannot be read: " + error.message());
+  std::sort(files.begin(), files.end(),
+            [](const StateFile& left, const StateFile& right) { return left.path < right.path; });
+  return files;
+}
+
+OfflineState::OfflineState(const std::string& path, std::string work,
+                           const std::vector<std::string>& without)
+    : work_(std::move(work)) {
+  try {
+    make_work(path);
+    name_manifest();
+    replace_what_is_damaged(path, without);
+    open();
+    note_replaced();
+  } catch (const std::exception& why) {
+    database_.reset();
+    std::error_code ignored;
+    fs::remove_all(work_, ignored);
+    throw StoreError(why.what());
+  }
+}
+
+void OfflineState::replace_what_is_damaged(const std::string& path,
+                                           const std::vector<std::string>& without) {
+  const rocksdb::Options options = plain_options();
+  for (const StateFile& file : files_in(path)) {
+    if (file.has_blobs) continue;
+    const std::string name = fs::path(file.path).filename();
+    if (std::find(without.begin(), without.end(), name) != without.end()) {
+      replace(file);
+      continue;
+    }
+    const Status status = rocksdb::SstFileReader(options).Open(file.path);
+    if (status.ok()) continue;
+    lines_.push_back(file.path + " cannot be opened: " + status.ToString());
+    replace(file);
+  }
+}
+
+OfflineState::~OfflineState() {
+  if (database_) {
+    for (rocksdb::ColumnFamilyHandle* family : families_)
+      database_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+  }
+  database_.reset();
+  std::error_code ignored;
+  fs::remove_all(work_, ignored);
+}
+
+void OfflineState::make_work(const std::string& path) {
+  fs::create_directory(work_);
+  fs::permissions(work_, fs::perms::owner_all);
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename();
+    const std::string ending = entry.path().extension();
+    if (ending == ".sst" || ending == ".blob") {
+      fs::create_symlink(fs::absolute(entry.path()), work_ + "/" + name);
+    } else if (is_manifest(name) || name == "CURRENT" || name == "IDENTITY") {
+      fs::copy_file(entry.path(), work_ + "/" + name);
+    }
+  }
+}
+
+// Of several MANIFESTs the one with the highest number is the latest.
+void OfflineState::name_manifest() {
+  const std::string path = work_ + "/CURRENT";
+  const std::string current = file_bytes(path);
+  std::string latest;
+  for (const auto& entry : fs::directory_iterator(work_)) {
+    const std::string name = entry.path().filename();
+    if (!is_manifest(name)) continue;
+    if (current == name + "\n") return;
+    if (name.size() > latest.size() || (name.size() == latest.size() && name > latest))
+      latest = name;
+  }
+  if (latest.empty()) throw StoreError("there is no MANIFEST, which says which tables count");
+  lines_.push_back("the file CURRENT does not name a MANIFEST; " + latest + " is the latest");
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << latest << "\n";
+}
+
+// RocksDB reads the end of a file of the size that the MANIFEST tells. So the empty table has
+// zeros before its end. An erased range counts as no entry, and no reader looks for one.
+void OfflineState::replace(const StateFile& table) {
+  constexpr std::size_t kFoot = 53;
+  const std::string name = fs::path(table.path).filename();
+  const std::string empty = work_ + "/empty";
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), plain_options());
+  Status status = writer.Open(empty);
+  if (status.ok()) status = writer.DeleteRange("a", "b");
+  if (status.ok()) status = writer.Finish();
+  if (!status.ok()) throw StoreError("an empty table cannot be written: " + status.ToString());
+  std::string bytes = file_bytes(empty);
+  fs::remove(empty);
+  if (bytes.size() > table.bytes)
+    throw StoreError(table.path + " has become shorter than any table is");
+  bytes.insert(bytes.size() - kFoot, table.bytes - bytes.size(), '\0');
+  fs::remove(work_ + "/" + name);
+  std::ofstream(work_ + "/" + name, std::ios::binary) << bytes;
+  names_.push_back(name);
+}
+
+void OfflineState::open() {
+  rocksdb::DBOptions options;
+  options.env = state_environment();
+  options.info_log = std::make_shared<NoLog>();
+  options.max_open_files = 256;
+  options.verify_sst_unique_id_in_manifest = false;
+  std::vector<rocksdb::ColumnFamilyDescriptor> families = state_families({});
+  const auto table =
+      std::shared_ptr<rocksdb::TableFactory>(rocksdb::NewBlockBasedTableFactory(table_options()));
+  for (rocksdb::ColumnFamilyDescriptor& family : families) family.options.table_factory = table;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  const Status status = rocksdb::DB::OpenForReadOnly(options, work_, families, &handles, &opened);
+  if (!status.ok()) throw StoreError("the state cannot be opened: " + status.ToString());
+  database_.reset(opened);
+  std::copy(handles.begin(), handles.end(), families_.begin());
+}
+
+void OfflineState::note_replaced() {
+  std::vector<rocksdb::LiveFileMetaData> live;
+  database_->GetLiveFilesMetaData(&live);
+  for (const rocksdb::LiveFileMetaData& file : live) {
+    const std::string name = fs::path(file.name).filename();
+    if (std::find(names_.begin(), names_.end(), name) == names_.end()) continue;
+    for (const Family family : {kMeta, kJobs, kIndex, kBodies, kKeys, kSchedules}) {
+      if (families_[family]->GetName() != file.column_family_name) continue;
+      replaced_.push_back({family, file.smallestkey, file.largestkey});
+      lines_.push_back(name + " has " + kNames[family] + ", which are left out");
+    }
+  }
+}
+
+std::unique_ptr<rocksdb::Iterator> OfflineState::scan_to(Family family, const Slice* to) const {
+  const auto make = [this, family, to] {
+    rocksdb::ReadOptions options;
+    options.ignore_range_deletions = true;  // as RocksState::scan
+    options.fill_cache = false;
+    options.iterate_upper_bound = to;
+    return std::unique_ptr<rocksdb::Iterator>(database_->NewIterator(options, families_[family]));
+  };
+  return std::make_unique<AroundDamage>(family, make, damages_);
+}
+
+std::unique_ptr<rocksdb::Iterator> OfflineState::scan(Family family) const {
+  auto at = scan_to(family, nullptr);
+  at->SeekToFirst();
+  return at;
+}
+
+std::unique_ptr<rocksdb::Iterator> OfflineState::scan(Family family, const std::string& from,
+                                                      const Slice& to) const {
+  auto at = scan_to(family, &to);
+  at->Seek(from);
+  return at;
+}
+
+bool OfflineState::is_replaced(Family family, std::string_view key) const {
+  return std::any_of(replaced_.begin(), replaced_.end(), [&](const Replaced& table) {
+    return table.family == family && table.first <= key && key <= table.last;
+  });
+}
+
+OfflineState::Value OfflineState::get(Family family, std::string_view key) const {
+  std::string bytes;
+  const Status status =
+      database_->Get({}, families_[family], Slice(key.data(), key.size()), &bytes);
+  const bool is_replaced = this->is_replaced(family, key);
+  if (status.ok()) return {.bytes = std::move(bytes), .is_sure = !is_replaced};
+  return {.bytes = {}, .is_sure = status.IsNotFound() && !is_replaced};
+}
+
+bool OfflineState::is_doubtful(Family family, std::string_view key) const {
+  return damages_.behind(family, key) || is_replaced(family, key);
+}
+
+bool OfflineState::has_damage(Family family) const {
+  const auto is_its = [family](const auto& damage) { return damage.family == family; };
+  const std::vector<Damage> blocks = damages_.all();
+  return std::any_of(replaced_.begin(), replaced_.end(), is_its) ||
+         std::any_of(blocks.begin(), blocks.end(), is_its);
+}
+
+std::vector<std::string> OfflineState::damages() const {
+  std::vector<std::string> lines = lines_;
+  for (const Damage& damage : damages_.all()) {
+    std::string why = damage.why;
+    if (const auto at = why.find(work_); at != std::string::npos) why.erase(at, work_.size() + 1);
+    lines.push_back(std::string(kNames[damage.family]) + ": " + why);
+  }
+  return lines;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,318 @@
+// Bits that are flipped in every file of a real data directory: nothing is silent, and what is
+// whole comes out.
+
+#include "carillon/queue/store_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/disk_store.h"
+#include "queue/file_bytes.h"
+#include "queue/numbered_jobs.h"
+#include "queue/seed.h"
+#include "queue/temporary_directory.h"
+
+namespace carillon::queue {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr JobId kJobsThere = 6'000;
+
+std::size_t size_of(JobId id) {
+  return id % 500 == 0 ? 6'000 : id % 700 == 0 ? 600'000 : 30;
+}
+
+class StoreCheck : public testing::Test {
+ protected:
+  StoreCheck() {
+    DiskStore store(whole(), {.recent = 1 << 20});
+    for (JobId id = 1; id <= kJobsThere; ++id) {
+      put_job(store, id);
+      if (id % 3'000 == 0) store.sync();
+    }
+    for (JobId id = 10; id <= kJobsThere; id += 10) erase_job(store, id);
+    store.append({.jobs = {},
+                  .tubes = {{1, "default", there(), 0}},
+                  .watermarks = Watermarks{.next_id = kJobsThere + 1}});
+    store.close();
+  }
+
+  std::string whole() const { return directory_ / "whole"; }
+  std::string copy() const { return directory_ / "copy"; }
+  std::string saved() const { return directory_ / "saved"; }
+  static std::uint64_t there() { return kJobsThere - kJobsThere / 10; }
+
+  static JobRecord record(JobId id) {
+    JobRecord record = job(id);
+    record.body_bytes = static_cast<std::uint32_t>(size_of(id));
+    return record;
+  }
+  static void put_job(DiskStore& store, JobId id) {
+    const std::string body = body_of(id, size_of(id));
+    if (body.size() > kBodyPiece) {
+      const UnfinishedBody begun{.id = id, .bytes = record(id).body_bytes};
+      for (std::uint32_t n = 0; n < pieces_of(begun.bytes); ++n) {
+        Changes piece{
+            .jobs = {},
+            .piece = BodyPiece{id, n, std::string_view(body).substr(n * kBodyPiece, kBodyPiece)},
+            .tubes = {},
+            .watermarks = {}};
+        if (n == 0) piece.begun = begun;
+        store.append(piece);
+      }
+      store.append({.jobs = {{{}, record(id), {}}}, .tubes = {}, .watermarks = {}});
+    } else {
+      store.append({.jobs = {{{}, record(id), body}},
+                    .keys = {{{}, KeyRecord{.tube = 1, .key = "k" + std::to_string(id), .id = id}}},
+                    .tubes = {{1, "default", id, 0}},
+                    .watermarks = {}});
+    }
+  }
+  static void erase_job(DiskStore& store, JobId id) {
+    store.append({.jobs = {{record(id), {}, {}}}, .tubes = {}, .watermarks = {}});
+  }
+
+  static StoreReport check(const std::string& path) {
+    return check_store(path, [](std::uint64_t, std::uint64_t) { return true; });
+  }
+  StoreReport salvage() {
+    lost_.clear();
+    fs::remove_all(saved());
+    return salvage_store(
+        copy(), saved(), [](std::uint64_t, std::uint64_t) { return true; },
+        [this](const LostJob& job) { lost_[job.id] = job; });
+  }
+
+  // Every job that was not erased is in the new store, whole, or listed as lost; no other is.
+  void expect_saved_or_listed() {
+    const DiskStore store(saved(), {});
+    std::set<JobId> there;
+    for (const JobRecord& job : store.scan_due(1, {}, 2 * kJobsThere)) {
+      there.insert(job.id);
+      EXPECT_EQ(job, record(job.id));
+      EXPECT_TRUE(whole_body(store, job.id, job.body_bytes) == body_of(job.id, size_of(job.id)));
+      EXPECT_EQ(store.find(job.id), record(job.id));
+    }
+    for (JobId id = 1; id <= kJobsThere; ++id) {
+      const bool was_there = id % 10 != 0;
+      EXPECT_EQ(there.count(id) + lost_.count(id), was_there ? 1u : 0u) << id;
+      const bool has_key = store.find_key(1, "k" + std::to_string(id)).has_value();
+      EXPECT_FALSE(lost_.count(id) > 0 && has_key) << id;
+      if (HasFailure()) return;
+    }
+    const Recovered recovered = store.recover();
+    if (there.empty()) return;
+    ASSERT_EQ(recovered.tubes.size(), 1u);
+    EXPECT_EQ(recovered.tubes[0].scheduled, there.size());
+    EXPECT_GT(recovered.watermarks.next_id, *there.rbegin());
+  }
+
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> files;
+    for (const auto& file : fs::directory_iterator(whole())) {
+      if (fs::file_size(file.path()) > 0) files.push_back(file.path().filename());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  void damage(const fs::path& name, std::size_t at) {
+    fs::remove_all(copy());
+    fs::copy(whole(), copy());
+    flip(copy() + "/" + name.string(), at);
+  }
+  static void flip(const std::string& path, std::size_t at) {
+    std::string bytes = contents(path);
+    bytes[at] = static_cast<char>(bytes[at] ^ 4);
+    write(path, bytes);
+  }
+
+  const TemporaryDirectory directory_;
+  std::map<JobId, LostJob> lost_;
+};
+
+TEST_F(StoreCheck, AWholeStoreIsWhole) {
+  EXPECT_EQ(check(whole()).damages, std::vector<std::string>());
+  EXPECT_GT(check(whole()).files, 5u);
+  fs::copy(whole(), copy());
+  const StoreReport report = salvage();
+  EXPECT_EQ(report.damages, std::vector<std::string>());
+  EXPECT_EQ(report.jobs, there());
+  EXPECT_EQ(report.lost_jobs, 0u);
+  expect_saved_or_listed();
+}
+
+TEST_F(StoreCheck, AStoreInUseIsRefused) {
+  const DiskStore store(whole(), {});
+  EXPECT_TRUE(contains(complaint([&] { check(whole()); }), "is in use"));
+}
+
+TEST_F(StoreCheck, NoStoreIsRefused) {
+  fs::create_directory(copy());
+  EXPECT_TRUE(contains(complaint([&] { check(copy()); }), "has no store in it"));
+}
+
+TEST_F(StoreCheck, AnOpenStoreGoesAroundDamageAndSaysSoOnce) {
+  fs::copy(whole(), copy());
+  int damaged = 0;
+  for (const fs::path& name : files()) {
+    std::string bytes = contents(whole() + "/" + name.string());
+    if (name.extension() != ".sst" || !contains(bytes, "nameindex") || bytes.size() < 10'000)
+      continue;
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    write(copy() + "/" + name.string(), bytes);
+    ++damaged;
+  }
+  ASSERT_GT(damaged, 0);
+  const DiskStore store(copy(), {});
+  std::vector<JobRecord> jobs;
+  int told = 0;
+  const auto scan = [&] { jobs = store.scan_due(1, {}, 2 * kJobsThere); };
+  for (std::string why = complaint(scan); !why.empty() && told < 100; why = complaint(scan)) {
+    EXPECT_TRUE(contains(why, "gone around from now on")) << why;
+    ++told;
+  }
+  EXPECT_GT(told, 0);
+  EXPECT_LT(jobs.size(), there());
+  EXPECT_GT(jobs.size(), there() - 300 * static_cast<std::size_t>(told));
+  EXPECT_EQ(jobs.back(), record(kJobsThere - 1));
+}
+
+// Also the number up to which the log is not needed is lost then.
+TEST_F(StoreCheck, TubesThatAreLostComeFromTheLogOrFromTheirJobs) {
+  for (const bool has_log : {true, false}) {
+    fs::remove_all(copy());
+    fs::copy(whole(), copy());
+    for (const fs::path& name : files()) {
+      const std::string bytes = contents(whole() + "/" + name.string());
+      if (!has_log && name.extension() == ".data") fs::remove(copy() + "/" + name.string());
+      if (name.extension() != ".sst" || !contains(bytes, "namedefault")) continue;
+      flip(copy() + "/" + name.string(), 20);
+    }
+    const StoreReport report = salvage();
+    EXPECT_EQ(report.jobs, there());
+    EXPECT_FALSE(report.damages.empty());
+    expect_saved_or_listed();
+    EXPECT_EQ(DiskStore(saved(), {}).recover().tubes.at(0).name,
+              has_log ? "default" : "salvaged-1");
+  }
+}
+
+// A table with few entries, most of them erasures, lies above the others: one for each family.
+class SparseStore : public StoreCheck {
+ protected:
+  static constexpr JobId kLater = kJobsThere + 20;  // ids of jobs that are put later
+
+  SparseStore() {
+    const std::vector<fs::path> before = files();
+    {
+      DiskStore store(whole(), {});
+      for (JobId id = 5; id <= kJobsThere; id += 100) erase_job(store, id);
+      for (JobId id = kJobsThere + 1; id <= kLater; ++id) put_job(store, id);
+      store.close();
+    }
+    for (const fs::path& name : files()) {
+      if (name.extension() != ".sst" || std::count(before.begin(), before.end(), name) > 0)
+        continue;
+      constexpr std::size_t kFewEntries = 20'000;  // bytes; others were merged
+      if (fs::file_size(whole() + "/" + name.string()) < kFewEntries) sparse_.push_back(name);
+    }
+  }
+
+  static bool was_erased(JobId id) {
+    return id % 10 == 0 ? id <= kJobsThere : id <= kJobsThere && id % 100 == 5;
+  }
+
+  // Each job is saved or listed. If `exact`, no other is listed.
+  void expect_nothing_hidden(bool exact) {
+    const DiskStore store(saved(), {});
+    std::set<JobId> saved;
+    for (const JobRecord& job : store.scan_due(1, {}, 2 * kJobsThere)) {
+      saved.insert(job.id);
+      EXPECT_EQ(job, record(job.id));
+    }
+    for (JobId id = 1; id <= kLater && !HasFailure(); ++id) {
+      if (was_erased(id)) {
+        EXPECT_EQ(saved.count(id) + (exact ? lost_.count(id) : 0), 0u) << id;
+      } else {
+        EXPECT_EQ(saved.count(id) + lost_.count(id), 1u) << id;
+      }
+    }
+    EXPECT_TRUE(!exact || saved.size() > kJobsThere * 8 / 10);
+  }
+
+  std::vector<fs::path> sparse_;
+};
+
+TEST_F(SparseStore, ThatIsDamagedHidesNothing) {
+  ASSERT_GE(sparse_.size(), 3u);
+  for (const fs::path& name : sparse_) {
+    const std::size_t size = fs::file_size(whole() + "/" + name.string());
+    for (const std::size_t at : {std::size_t{40}, size / 3, size - 10}) {
+      SCOPED_TRACE(name.string() + " of " + std::to_string(size) + ", byte " + std::to_string(at));
+      damage(name, at);
+      const StoreReport report = salvage();
+      SCOPED_TRACE(testing::PrintToString(report.damages));
+      expect_nothing_hidden(true);
+      EXPECT_LE(lost_.size(), 20u);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Of two families: then it may be that nobody knows whether a job is still there.
+TEST_F(SparseStore, OfWhichTwoAreDamagedBringsNoErasedJobBack) {
+  int pairs = 0;
+  for (const fs::path& one : sparse_) {
+    for (const fs::path& other : sparse_) {
+      if (other <= one) continue;
+      const bool at_end = ++pairs % 2 == 0;  // so that the table cannot be opened
+      SCOPED_TRACE(one.string() + " and " + other.string());
+      damage(one, at_end ? fs::file_size(whole() + "/" + one.string()) - 10 : 40);
+      flip(copy() + "/" + other.string(), 40);
+      const StoreReport report = salvage();
+      SCOPED_TRACE(testing::PrintToString(report.damages));
+      expect_nothing_hidden(false);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Every file that RocksDB reads: a bit in its middle, and some near its end.
+TEST_F(StoreCheck, NothingIsSilentAndWhatIsWholeComesOut) {
+  const std::uint64_t seed = seed_or(std::random_device()());
+  SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (const fs::path& name : files()) {
+    const std::string ending = name.extension();
+    if (ending != ".sst" && ending != ".blob" && ending != ".data" && name != "CURRENT") continue;
+    const std::size_t size = fs::file_size(whole() + "/" + name.string());
+    if (random() % 2 == 0 && name != "CURRENT") continue;  // all would take a minute
+    {
+      const int round = static_cast<int>(random() % 3);
+      const std::size_t near_end = std::min<std::size_t>(size, 3'000);
+      const std::size_t at = round == 0 ? size / 2 : size - 1 - random() % near_end;
+      SCOPED_TRACE(name.string() + " of " + std::to_string(size) + ", byte " + std::to_string(at));
+      damage(name, at);
+      const StoreReport found = check(copy());
+      const StoreReport report = salvage();
+      EXPECT_EQ(found.damages.empty(), report.damages.empty());
+      EXPECT_EQ(report.jobs + report.lost_jobs, there());
+      EXPECT_EQ(report.lost_jobs, lost_.size());
+      SCOPED_TRACE(testing::PrintToString(report.damages));
+      expect_saved_or_listed();
+      EXPECT_TRUE(!found.damages.empty() || report.lost_jobs == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carillon::queue
