@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "carillon/queue/store.h"
+#include "carillon/queue/store_check.h"
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
@@ -36,7 +38,9 @@ before the command began, and is a data directory of its own. To restore it:
 
 Run it on the server's machine, as the server's user: it copies the files of the
 data directory. It needs as much room as the jobs take. DIR must not exist; it
-appears when the backup is whole and on the disk. Until then it is DIR.partial.
+appears when the backup is whole and on the disk, and every checksum in it was
+verified. Until then it is DIR.partial. If the server's files are damaged, the
+command fails, and the copy is DIR.damaged.
 
 Examples:
   carillon backup /backups/$(date +%F)
@@ -94,6 +98,30 @@ void check_access(Client& client, const std::string& path) {
   throw Failure(fmt::format("cannot read {}: {}{}", path, error_text(error), advice));
 }
 
+// What was copied is read again, from the disk, and each checksum verified.
+void verify(DirectoryCopy& copy, const StopSignals& signals, ProgressLine& line) {
+  const auto began = Clock::now();
+  queue::StoreReport report;
+  try {
+    report = queue::check_store(copy.partial(), [&](std::uint64_t done, std::uint64_t all) {
+      const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
+      line.show("verified: " + progress_text(done, all, elapsed));
+      return !signals.came();
+    });
+  } catch (const queue::StoreError& why) {
+    if (signals.came()) throw Interrupted();
+    throw Failure(fmt::format("the copy cannot be verified: {}", why.what()));
+  }
+  if (report.damages.empty()) return;
+  line.clear();
+  copy.finish_as_damaged();
+  throw Failure(
+      fmt::format("the server's files are damaged: {}. The copy is {}.damaged: carillon check "
+                  "--data {}.damaged "
+                  "--salvage NEW saves what is whole",
+                  report.damages.front(), copy.name(), copy.name()));
+}
+
 int backup(const Request& request) {
   const auto began = Clock::now();
   const StopSignals signals;  // also while the copy is removed
@@ -107,6 +135,7 @@ int backup(const Request& request) {
     number = checkpoint.number;
     check_access(client, checkpoint.path);
     copy_checkpoint(client, checkpoint.path, copy, signals, line);
+    verify(copy, signals, line);
     copy.finish();
   } catch (const Interrupted&) {
     throw Failure("interrupted; nothing is left of the backup");

@@ -133,7 +133,15 @@ void DirectoryCopy::copy(const File& file,
 }
 
 void DirectoryCopy::finish() {
-  if (::rename(partial_.c_str(), to_.c_str()) != 0) fail("make", to_, errno);
+  rename_to(to_);
+}
+
+void DirectoryCopy::finish_as_damaged() {
+  rename_to(to_ + ".damaged");
+}
+
+void DirectoryCopy::rename_to(const std::string& name) {
+  if (::rename(partial_.c_str(), name.c_str()) != 0) fail("make", name, errno);
   made_ = false;
   const std::string parent = parent_of(to_);
   if (const int error = base::sync_directory(parent.c_str()); error != 0)

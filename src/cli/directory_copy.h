@@ -43,11 +43,16 @@ class DirectoryCopy {
   // Gives the copy its name, durably.
   void finish();
 
+  // Gives the copy the name NAME.damaged instead, durably.
+  void finish_as_damaged();
+
+  const std::string& partial() const { return partial_; }
   const std::string& name() const { return to_; }
   std::uint64_t bytes() const { return bytes_; }
   std::size_t files() const { return files_.size(); }
 
  private:
+  void rename_to(const std::string& name);
   struct File {
     std::string name;
     std::uint64_t size = 0;

@@ -51,6 +51,29 @@ class BackupCase(CliCase):
         client.close()
 
 
+class DamagedBackupTest(BackupCase):
+    def test_a_copy_of_damaged_bytes_is_not_called_whole(self):
+        client = self.server.connect()
+        client.call(b"use mail")
+        for _ in range(10):
+            client.put(_BODY)
+        first = str(self.directory / "first")
+        self.assertEqual(
+            self.run_carillon("backup", first).returncode, 0
+        )  # so the jobs are in files
+        blobs = [name for name in os.listdir(self.data) if name.endswith(".blob")]
+        with open(os.path.join(self.data, blobs[0]), "r+b") as file:
+            file.seek(1_000)
+            byte = file.read(1)
+            file.seek(1_000)
+            file.write(bytes([byte[0] ^ 1]))
+        done = self.run_carillon("backup", self.target)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"the server's files are damaged: ", done.stderr)
+        self.assertFalse(os.path.exists(self.target))
+        self.assertTrue(os.path.exists(self.target + ".damaged"))
+
+
 class WholeBackupTest(BackupCase):
     def test_has_all_jobs_as_they_were(self):
         client = self.server.connect()
