@@ -182,6 +182,10 @@ void add_storage(CLI::App& command, server::ServerOptions& options) {
             "that jobs can be deleted and the server can start;\n"
             "0: do not (128M)")
       .type_name("BYTES");
+  add_value(command, "--scrub", options.scrub, parse_disk_size,
+            "Bytes per second that are read of all files to find\n"
+            "damage before a client does; 0: none (1M)")
+      .type_name("BYTES");
   add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
             "Jobs due later than this stay on disk and take\nno memory (60s)")
       .type_name("DURATION");

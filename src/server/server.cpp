@@ -23,6 +23,7 @@
 
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/memory_store.h"
+#include "carillon/queue/scrubber.h"
 #include "server/data_exposure.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
@@ -258,6 +259,10 @@ int run_server(const ServerOptions& options) {
     const auto start = std::chrono::steady_clock::now();
     const auto on_disk = open_store(options.data_dir, options.sync, memory, shares.open_files);
     queue::Store& store = on_disk ? static_cast<queue::Store&>(*on_disk) : in_memory;
+    std::optional<queue::Scrubber> scrubber;
+    if (on_disk && options.scrub > 0)
+      scrubber.emplace(*options.data_dir, queue::ScrubberOptions{.bytes_per_second = options.scrub},
+                       [](const std::string& line) { spdlog::error("{}", line); });
     const std::vector<Listening> listening = describe(sockets);
     EventLoop loop(store, std::move(sockets), fitted, on_disk.get(), tokens ? &*tokens : nullptr,
                    tls ? &*tls : nullptr);

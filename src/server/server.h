@@ -50,6 +50,8 @@ struct ServerOptions {
   queue::SyncPolicy sync = queue::SyncPolicy::always();
   // Bytes that must be free where data_dir is; with less, puts are refused. 0: they never are.
   std::uint64_t min_free_disk = 128 << 20;
+  // Bytes per second that are read of all files, again and again, to find damage; 0: none.
+  std::size_t scrub = 1 << 20;
   ServiceOptions beanstalk;
   // Where jobs may be pushed to.
   push::PushOptions push;

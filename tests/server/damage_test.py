@@ -1,0 +1,84 @@
+"""A bit that is flipped in a file of a stopped server: the next one hands out all other jobs, and
+its log says what is damaged, also what no client has met."""
+
+import os
+import tempfile
+import time
+import unittest
+
+import daemon
+from protocol_case import TIMED_OUT
+
+_JOBS = 5_000
+_PATIENCE_SECONDS = 60
+
+
+class DamageTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.data = directory.name + "/data"
+        with daemon.carillon_serve(self.data) as server:
+            client = server.connect()
+            for n in range(_JOBS):
+                client.send(b"put 0 0 60 8\r\n%08d\r\n" % n)
+            self.ids = [client.reply().number() for _ in range(_JOBS)]
+            client.close()
+            self.assertEqual(server.terminate(), 0)  # so the jobs are in files
+
+    def flip(self, family: bytes) -> str:
+        """Flips a bit in the middle of the family's largest table, which was written long ago."""
+        tables = []
+        for name in os.listdir(self.data):
+            path = os.path.join(self.data, name)
+            with open(path, "rb") as file:
+                if name.endswith(".sst") and b"name" + family in file.read():
+                    tables.append((os.path.getsize(path), path))
+        size, path = max(tables)
+        with open(path, "r+b") as file:
+            file.seek(size // 2)
+            byte = file.read(1)
+            file.seek(size // 2)
+            file.write(bytes([byte[0] ^ 1]))
+        os.utime(path, (0, 0))
+        return path
+
+    def await_log(self, server: daemon.Server, text: str) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while text not in server.log():
+            self.assertLess(time.monotonic(), deadline, server.log())
+            time.sleep(0.05)
+
+    def test_the_jobs_behind_a_damaged_block_are_handed_out(self):
+        self.flip(b"index")
+        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "0"))
+        client = server.connect()
+        got = []
+        while True:
+            reply = client.call(b"reserve-with-timeout 3")
+            if reply == TIMED_OUT:
+                break
+            if reply.word == b"RESERVED":
+                got.append(reply.number())
+        self.assertEqual(len(got), len(set(got)))
+        self.assertEqual(got, sorted(got))
+        self.assertGreater(len(got), _JOBS - 500)
+        self.assertLess(len(got), _JOBS)
+        self.assertEqual(got[-1], self.ids[-1])
+        self.assertIn("is damaged: not all jobs from", server.log())
+        self.assertIn("is gone around from now on", server.log())
+
+    def test_the_scrubber_finds_what_no_client_has_met(self):
+        path = self.flip(b"bodies")
+        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "100M"))
+        self.await_log(server, f"the file {path} is damaged: ")
+
+    def test_without_a_scrubber_nobody_reads_ahead(self):
+        path = self.flip(b"bodies")
+        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "0"))
+        self.assertEqual(server.connect().call(b"list-tube-used").word, b"USING")
+        self.assertNotIn(path, server.log())
+
+
+if __name__ == "__main__":
+    unittest.main()
