@@ -22,8 +22,8 @@ int main() {
   carillon::HierarchicalWheel<> wheel;
   Session ada("ada");
   Session grace("grace");
-  wheel.schedule(ada, kIdleLimit);
-  wheel.schedule(grace, kIdleLimit);
+  wheel.schedule_after(ada, kIdleLimit);
+  wheel.schedule_after(grace, kIdleLimit);
 
   const auto end_session = [&wheel](carillon::TimerNode& node) {
     std::printf("%6llu ms: %s has been idle for 30 s\n",
@@ -32,7 +32,7 @@ int main() {
   };
 
   wheel.advance(20'000, end_session);
-  wheel.reschedule(grace, wheel.now() + kIdleLimit);  // a packet from grace: one store
-  wheel.advance(60'000, end_session);                 // one call, however far
+  wheel.reschedule_after(grace, kIdleLimit);  // a packet from grace: one store
+  wheel.advance(60'000, end_session);         // one call, however far
   return wheel.empty() ? 0 : 1;
 }

@@ -10,9 +10,9 @@
 
 int main() {
   carillon::TimerPool<std::string> reminders;
-  reminders.schedule(3, "tea");
-  const carillon::TimerId call = reminders.schedule(5, "call home");
-  reminders.schedule(10'000'000'000, "the year 2286");
+  reminders.schedule_after(3, "tea");
+  const carillon::TimerId call = reminders.schedule_after(5, "call home");
+  reminders.schedule(carillon::Moment{10'000'000'000}, "the year 2286");
 
   const bool cancelled = reminders.cancel(call);
   const bool again = reminders.cancel(call);

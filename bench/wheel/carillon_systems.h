@@ -38,9 +38,9 @@ class ModelSystem {
 
   void reserve(std::size_t timers) requires requires(Model model) { model.reserve(timers); }
   { model_.reserve(timers); }
-  void schedule(Timer& timer, Tick expiry) { model_.schedule(timer, expiry); }
+  void schedule(Timer& timer, Tick expiry) { model_.schedule(timer, Moment{expiry}); }
   void cancel(Timer& timer) { model_.cancel(timer); }
-  void reschedule(Timer& timer, Tick expiry) { model_.reschedule(timer, expiry); }
+  void reschedule(Timer& timer, Tick expiry) { model_.reschedule(timer, Moment{expiry}); }
   template <class Fire>
   void advance(Tick to, Fire&& fire) {
     model_.advance(to, [&](TimerNode& node) {
@@ -76,12 +76,12 @@ class PoolSystem {
 
   void reserve(std::size_t timers) { pool_.reserve(timers); }
   void schedule(Timer& timer, Tick expiry) {
-    timer.id =
-        pool_.schedule(expiry, Payload{0, static_cast<std::uint64_t>(&timer - timers_.data())});
+    timer.id = pool_.schedule(Moment{expiry},
+                              Payload{0, static_cast<std::uint64_t>(&timer - timers_.data())});
   }
   void cancel(Timer& timer) { pool_.cancel(timer.id); }
   void reschedule(Timer& timer, Tick expiry) {
-    if (!pool_.reschedule(timer.id, expiry)) schedule(timer, expiry);
+    if (!pool_.reschedule(timer.id, Moment{expiry})) schedule(timer, expiry);
   }
   template <class Fire>
   void advance(Tick to, Fire&& fire) {

@@ -81,14 +81,14 @@ class Scene {
   void schedule(const std::string& name, Tick expiry, Tick slack = 0) {
     Timer& timer = timers_.emplace_back(name);
     try {
-      wheel_.schedule(timer, expiry, slack);
+      wheel_.schedule(timer, Moment{expiry}, slack);
     } catch (const std::out_of_range& error) {
       refused_ = error.what();
       timers_.pop_back();
     }
   }
 
-  void reschedule_last(Tick expiry) { wheel_.reschedule(timers_.back(), expiry); }
+  void reschedule_last(Tick expiry) { wheel_.reschedule(timers_.back(), Moment{expiry}); }
 
   void advance(Tick to) {
     wheel_.advance(to, [this](TimerNode& node) {

@@ -176,7 +176,7 @@ void TimerShard::place(TimerBlock& block) {
 }
 
 void TimerShard::place_at(TimerBlock& block, Tick tick) {
-  wheel(block.kind).reschedule(block, tick);
+  wheel(block.kind).reschedule(block, Moment{tick});
   const std::int64_t begin = core_.scale().begin(tick);
   auto& earliest = earliest_[index(block.kind)];
   if (begin >= earliest.load(std::memory_order_relaxed)) return;

@@ -49,7 +49,7 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
     this->clear([](TimerNode&) noexcept {});
   }
 
-  void schedule(TimerNode& node, Tick expiry) {
+  void schedule(TimerNode& node, Moment expiry) {
     if (node.armed()) return reschedule(node, expiry);
     if (expiry <= now_) {
       Table::put(this->overdue_entry(), node, expiry);
@@ -61,8 +61,8 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
   }
 
   // May fire at any tick of [expiry, expiry + slack]: at the roundest (slack.h).
-  void schedule(TimerNode& node, Tick expiry, Tick slack) {
-    schedule(node, relaxed_expiry(expiry, slack));
+  void schedule(TimerNode& node, Moment expiry, Tick slack) {
+    schedule(node, Moment{relaxed_expiry(expiry, slack)});
   }
 
   bool cancel(TimerNode& node) noexcept {
@@ -71,13 +71,13 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
     return true;
   }
 
-  void reschedule(TimerNode& node, Tick expiry) {
+  void reschedule(TimerNode& node, Moment expiry) {
     if (!node.armed()) return schedule(node, expiry);
     const bool waits = order_.holds(node);
     if (expiry > now_) {
       if (waits) {
         order_.move(node, expiry);
-        next_ = std::min(next_, expiry);
+        next_ = std::min<Tick>(next_, expiry);
       } else if (node.expiry() <= now_) {
         // A timer that is due is not left where it stands, among those that still are.
         order_.make_room();

@@ -44,7 +44,7 @@ class TimerPerPacket {
     const auto known = last_packet_.find(key);
     if (known == last_packet_.end()) return;
     known->second = now() + 1;
-    timers_.schedule(now() + 1 + timeout_, key);
+    timers_.schedule(timers_.now() + 1 + timeout_, key);
   }
 
   // The timers of the connection stay; when they fire, they find no connection.

@@ -14,12 +14,14 @@ class Adapted final : public AnyModel {
   Adapted() = default;
   explicit Adapted(Tick start) : model_(start) {}
 
-  void schedule(TimerNode& node, Tick expiry) override { model_.schedule(node, expiry); }
+  void schedule(TimerNode& node, Tick expiry) override { model_.schedule(node, Moment{expiry}); }
   void schedule(TimerNode& node, Tick expiry, Tick slack) override {
-    model_.schedule(node, expiry, slack);
+    model_.schedule(node, Moment{expiry}, slack);
   }
   bool cancel(TimerNode& node) noexcept override { return model_.cancel(node); }
-  void reschedule(TimerNode& node, Tick expiry) override { model_.reschedule(node, expiry); }
+  void reschedule(TimerNode& node, Tick expiry) override {
+    model_.reschedule(node, Moment{expiry});
+  }
   void schedule_after(TimerNode& node, Tick delay) override { model_.schedule_after(node, delay); }
   void schedule_after(TimerNode& node, Tick delay, Tick slack) override {
     model_.schedule_after(node, delay, slack);

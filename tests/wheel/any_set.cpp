@@ -137,7 +137,7 @@ class PoolSet final : public PooledSet {
 
   void schedule(int timer, Tick expiry) override {
     const Quiet quiet(*this);
-    const TimerId id = pool_.schedule(expiry, Payload(*this, timer));
+    const TimerId id = pool_.schedule(Moment{expiry}, Payload(*this, timer));
     require(std::find(past_.begin(), past_.end(), id) == past_.end(), "an id came back");
     if (ids_.size() <= at(timer)) ids_.resize(at(timer) + 1);
     past_.push_back(std::exchange(ids_[at(timer)], id));
@@ -151,7 +151,7 @@ class PoolSet final : public PooledSet {
   }
   bool cancel(int timer) override { return pool_.cancel(id(timer)); }
   void reschedule(int timer, Tick expiry) override {
-    if (!pool_.reschedule(id(timer), expiry)) schedule(timer, expiry);
+    if (!pool_.reschedule(id(timer), Moment{expiry})) schedule(timer, expiry);
   }
   std::size_t advance(Tick to, const OnExpire& on_expire, std::size_t limit) override {
     return pool_.advance(to, handing_over(on_expire), limit);

@@ -38,9 +38,9 @@ TEST(CallbackTimers, TimersOfSeveralKindsShareOneWheel) {
   HierarchicalWheel<> wheel;
   Session session(wheel);
   CallbackTimer report([&] { session.log += "report "; });
-  wheel.schedule(session.idle, 30);
-  wheel.schedule(session.ping, 10);
-  wheel.schedule(report, 25);
+  wheel.schedule(session.idle, Moment{30});
+  wheel.schedule(session.ping, Moment{10});
+  wheel.schedule(report, Moment{25});
   EXPECT_EQ(wheel.advance(30, call_timer), 5U);
   EXPECT_EQ(session.log, "ping ping report idle ping ");
   EXPECT_TRUE(session.ping.armed());
@@ -50,7 +50,7 @@ TEST(CallbackTimers, OtherModelsTakeThemToo) {
   KafkaWheel wheel;
   int calls = 0;
   CallbackTimer timer([&] { ++calls; });
-  wheel.schedule(timer, 1000);
+  wheel.schedule(timer, Moment{1000});
   wheel.advance(999, call_timer);
   EXPECT_EQ(calls, 0);
   wheel.advance(1000, call_timer);
@@ -68,7 +68,7 @@ TEST(CallbackTimers, ACallbackMayScheduleItsOwnTimer) {
       wheel.schedule_after(timer, 5);
     }};
   } every{wheel, seen};
-  wheel.schedule(every.timer, 5);
+  wheel.schedule(every.timer, Moment{5});
   wheel.advance(20, call_timer);
   EXPECT_EQ(seen, (std::vector<Tick>{5, 10, 15, 20}));
 }
@@ -81,8 +81,8 @@ TEST(CallbackTimers, ACallbackMayDestroyItsOwnTimerAndOthers) {
     own.reset();
   });
   other = std::make_unique<CallbackTimer>([] { FAIL() << "it was destroyed"; });
-  wheel.schedule(*own, 1);
-  wheel.schedule(*other, 1);
+  wheel.schedule(*own, Moment{1});
+  wheel.schedule(*other, Moment{1});
   EXPECT_EQ(wheel.advance(1, call_timer), 1U);
   EXPECT_TRUE(wheel.empty());
 }
@@ -92,8 +92,8 @@ TEST(CallbackTimers, AnExceptionLeavesAdvanceAndTheRestFiresInTheNextCall) {
   int calls = 0;
   CallbackTimer bad([] { throw std::runtime_error("bad"); });
   CallbackTimer good([&] { ++calls; });
-  wheel.schedule(bad, 1);
-  wheel.schedule(good, 1);
+  wheel.schedule(bad, Moment{1});
+  wheel.schedule(good, Moment{1});
   EXPECT_THROW(wheel.advance(1, call_timer), std::runtime_error);
   EXPECT_EQ(calls, 0);
   wheel.advance(1, call_timer);
@@ -117,8 +117,8 @@ TEST(CallbackTimers, NothingIsAllocated) {
   {
     CallbackTimer first([&, a = 1L, b = 2L, c = 3L] { calls += static_cast<int>(a + b + c); });
     CallbackTimer second([&] { ++calls; });
-    wheel.schedule(first, 1);
-    wheel.schedule(second, 2);
+    wheel.schedule(first, Moment{1});
+    wheel.schedule(second, Moment{2});
     wheel.advance(2, call_timer);
   }
   EXPECT_EQ(allocations(), before);
@@ -130,7 +130,7 @@ TEST(CallbackTimers, AStdFunctionFits) {
   int calls = 0;
   const std::function<void()> count = [&] { ++calls; };
   CallbackTimer timer(count);
-  wheel.schedule(timer, 1);
+  wheel.schedule(timer, Moment{1});
   wheel.advance(1, call_timer);
   EXPECT_EQ(calls, 1);
 }

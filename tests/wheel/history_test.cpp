@@ -75,7 +75,7 @@ TEST(BugsOfOthers, AHeartbeatGoesOnForThirteenDays) {
   KafkaWheel kafka;
   const auto beats = [](auto& set) {
     TimerNode heartbeat;
-    set.schedule(heartbeat, 10'000);
+    set.schedule(heartbeat, Moment{10'000});
     std::size_t fired = 0;
     set.advance(13 * kDay, [&](TimerNode& node) {
       ++fired;
@@ -187,7 +187,7 @@ TEST(BugsOfOthers, ADelayAtOrBeyondOneRevolutionFiresInItsOwnTurn) {
 TEST(BugsOfOthers, AHashedWheelCountsItsRoundsDownRight) {
   HashedWheel<8> wheel;
   std::vector<TimerNode> timers(40);
-  for (std::size_t i = 0; i < timers.size(); ++i) wheel.schedule(timers[i], i + 1);
+  for (std::size_t i = 0; i < timers.size(); ++i) wheel.schedule(timers[i], Moment{i + 1});
   for (Tick now = 1; now <= 40; ++now) {
     std::size_t fired = 0;
     wheel.advance(now, [&](TimerNode& node) {
@@ -282,11 +282,11 @@ TEST(BugsOfOthers, AStaleHandleNeverStopsAStrangersTimer) {
   TimerPool<int> pool;
   std::vector<TimerId> stale;
   for (int user = 0; user < 1000; ++user) {
-    const TimerId mine = pool.schedule(10, user);
+    const TimerId mine = pool.schedule(Moment{10}, user);
     for (const TimerId old : stale) {
       ASSERT_EQ(old.index, mine.index) << "the cell was not reused: the test shows nothing";
       ASSERT_FALSE(pool.cancel(old));
-      ASSERT_FALSE(pool.reschedule(old, 999));
+      ASSERT_FALSE(pool.reschedule(old, Moment{999}));
     }
     ASSERT_EQ(pool.expiry(mine), 10U);
     pool.cancel(mine);
@@ -322,7 +322,7 @@ TEST(BugsOfOthers, CancelledTimersKeepNoMemory) {
   for (Tick now = 0; now < 10'000; ++now) {
     wheel.advance(now, ignore);
     for (int call = 0; call < 100; ++call) {
-      wheel.schedule(timer, now + 300'000);
+      wheel.schedule(timer, Moment{now + 300'000});
       wheel.cancel(timer);
     }
     most = std::max(most, wheel.allocated_bytes());
@@ -347,10 +347,11 @@ TEST(BugsOfOthers, ARearmedTimerLeavesNoOrphan) {
 TEST(BugsOfOthers, TheNextWakeupDoesNotLookAtTheTimers) {
   HierarchicalWheel<> wheel;
   std::vector<TimerNode> timers(100'000);
-  for (std::size_t i = 0; i < timers.size(); ++i) wheel.schedule(timers[i], 1'000'000 + i % 1000);
+  for (std::size_t i = 0; i < timers.size(); ++i)
+    wheel.schedule(timers[i], Moment{1'000'000 + i % 1000});
   // At 740 µs each, these calls would take two hours, and the test would time out.
   for (std::size_t question = 0; question < 10'000'000; ++question) {
-    wheel.reschedule(timers[question % 100], 2'000'000 + question);
+    wheel.reschedule(timers[question % 100], Moment{2'000'000 + question});
     const Tick wakeup = *wheel.next_wakeup();
     if (wakeup == 0 || wakeup > 1'000'000) FAIL() << wakeup;
   }

@@ -32,11 +32,11 @@ auto counts(const Wheel& wheel, std::size_t most, std::size_t* steps = nullptr) 
 TEST(LevelCounts, TellOfEachLevel) {
   HierarchicalWheel<> wheel;
   std::array<TimerNode, 5> timers;
-  wheel.schedule(timers[0], 3);
-  wheel.schedule(timers[1], 3);
-  wheel.schedule(timers[2], 300);
-  wheel.schedule(timers[3], 70'000);
-  wheel.schedule(timers[4], 0);  // due
+  wheel.schedule(timers[0], Moment{3});
+  wheel.schedule(timers[1], Moment{3});
+  wheel.schedule(timers[2], Moment{300});
+  wheel.schedule(timers[3], Moment{70'000});
+  wheel.schedule(timers[4], Moment{0});  // due
   EXPECT_EQ(counts(wheel, 100), (std::array<std::size_t, 8>{3, 1, 1}));
   wheel.cancel(timers[3]);
   wheel.advance(256, [](TimerNode&) {});
@@ -48,7 +48,8 @@ TEST(LevelCounts, TellOfEachLevel) {
 TEST(LevelCounts, StopWhenTheyHaveReadEnough) {
   HierarchicalWheel<> wheel;
   std::vector<TimerNode> timers(1'000);
-  for (std::size_t n = 0; n < timers.size(); ++n) wheel.schedule(timers[n], 256 + 256 * (n % 10));
+  for (std::size_t n = 0; n < timers.size(); ++n)
+    wheel.schedule(timers[n], Moment{256 + 256 * (n % 10)});
   std::size_t steps = 0;
   EXPECT_EQ(counts(wheel, 300, &steps), (std::array<std::size_t, 8>{0, 1'000}));
   EXPECT_EQ(steps, 4U) << "slots of 100 timers are read as a whole";
@@ -73,7 +74,7 @@ TYPED_TEST(LevelCountsOf, AgreeWithThePositionsOfTheTimers) {
       if (random() % 4 == 0) {
         if (timer.armed()) wheel->cancel(timer);
       } else {
-        wheel->reschedule(timer, expiry);
+        wheel->reschedule(timer, Moment{expiry});
       }
       if (random() % 8 == 0)
         wheel->advance(

@@ -118,8 +118,8 @@ MODEL_TEST(Halting, ACallWithoutALimitDoesNotEndEarly) {
 TEST(Limit, LoneTimersThatWereReArmedAreMovedOnWithinTheBound) {
   HierarchicalWheel<BinaryDigits<8>, 64, 3> wheel;
   std::vector<TimerNode> timers(250);
-  for (std::size_t i = 0; i < timers.size(); ++i) wheel.schedule(timers[i], i + 1);
-  for (TimerNode& timer : timers) wheel.reschedule(timer, 100'000);
+  for (std::size_t i = 0; i < timers.size(); ++i) wheel.schedule(timers[i], Moment{i + 1});
+  for (TimerNode& timer : timers) wheel.reschedule(timer, Moment{100'000});
   EXPECT_EQ(wheel.advance(
                 255, [](TimerNode&) {}, 1),
             0U);

@@ -188,7 +188,7 @@ TEST(HierarchicalWheelMemory, MillionsOfCancelsGiveMemoryBackByThemselves) {
   std::vector<TimerNode> timers(4'000'000);
   HierarchicalWheel<> wheel;
   std::mt19937_64 random(7);
-  for (TimerNode& timer : timers) wheel.schedule(timer, 1 + random() % 60'000);
+  for (TimerNode& timer : timers) wheel.schedule(timer, Moment{1 + random() % 60'000});
   const std::size_t full = wheel.allocated_bytes();
   EXPECT_GE(full, 32'000'000U);
   for (TimerNode& timer : timers) wheel.cancel(timer);
@@ -344,7 +344,7 @@ TEST(WheelMemory, WhatIsReservedIsEnoughWhereverTheTimersOnceWere) {
   const std::size_t before = allocations();
   for (unsigned shift = 0; shift < 64; shift += 8) {  // a null entry in every slot
     for (Tick slot = 1; slot < 256; ++slot) {
-      wheel.schedule(timer, slot << shift);
+      wheel.schedule(timer, Moment{slot << shift});
       wheel.cancel(timer);
     }
   }
@@ -354,11 +354,11 @@ TEST(WheelMemory, WhatIsReservedIsEnoughWhereverTheTimersOnceWere) {
 TEST(WheelMemory, WhatALimitLeftIsSweptWhenItIsCancelled) {
   std::vector<TimerNode> timers(200'000);
   auto wheel = std::make_unique<HierarchicalWheel<>>();
-  for (TimerNode& timer : timers) wheel->schedule(timer, 100);
+  for (TimerNode& timer : timers) wheel->schedule(timer, Moment{100});
   EXPECT_EQ(wheel->advance(100, ignore, 0), 0U);
   for (TimerNode& timer : timers) wheel->cancel(timer);
   for (Tick expiry = 2'000'000; expiry > 1'000'000; --expiry) {
-    wheel->schedule(timers[0], expiry);
+    wheel->schedule(timers[0], Moment{expiry});
     wheel->cancel(timers[0]);
   }
   EXPECT_LE(wheel->allocated_bytes(), std::size_t{900} * 1024);
@@ -369,15 +369,15 @@ TEST(PoolMemory, APoolThatCannotAllocateIsAsItWas) {
   TimerPool<int> pool;
   {
     const FailingAllocations failing(0);
-    EXPECT_THROW(pool.schedule(1000, 1), std::bad_alloc);
+    EXPECT_THROW(pool.schedule(Moment{1000}, 1), std::bad_alloc);
   }
   for (std::size_t allowed = 1; allowed < 3; ++allowed) {
     const FailingAllocations failing(allowed);
-    EXPECT_THROW(pool.schedule(1000, 1), std::bad_alloc);
+    EXPECT_THROW(pool.schedule(Moment{1000}, 1), std::bad_alloc);
   }
   EXPECT_TRUE(pool.empty());
   pool.check_invariants();
-  const TimerId id = pool.schedule(1000, 7);
+  const TimerId id = pool.schedule(Moment{1000}, 7);
   int fired = 0;
   pool.advance(1000, [&](TimerId which, int&& payload) {
     EXPECT_EQ(which, id);

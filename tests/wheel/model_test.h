@@ -62,7 +62,7 @@ class ModelUnderTest {
   }
 
   std::optional<Tick> next_wakeup() const noexcept { return model_->next_wakeup(); }
-  Tick now() const noexcept { return model_->now(); }
+  Moment now() const noexcept { return Moment{model_->now()}; }
   std::size_t size() const noexcept { return model_->size(); }
   bool empty() const noexcept { return model_->empty(); }
   void check_invariants() const { model_->check_invariants(); }

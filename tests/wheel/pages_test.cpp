@@ -26,7 +26,7 @@ TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsOneInReserve) {
   HierarchicalWheel<> wheel(0, WheelPages::kHuge);
   EXPECT_EQ(wheel.allocated_bytes(), 0U);
   std::mt19937_64 random(7);
-  for (TimerNode& timer : timers) wheel.schedule(timer, 1 + random() % 60'000);
+  for (TimerNode& timer : timers) wheel.schedule(timer, Moment{1 + random() % 60'000});
   EXPECT_EQ(wheel.allocated_bytes() % kHuge, 0U);
   EXPECT_GE(wheel.allocated_bytes(), 4'000'000U);
   EXPECT_LE(wheel.allocated_bytes(), 3 * kHuge)
@@ -66,8 +66,8 @@ TEST(HugePages, AfterReserveNothingAllocates) {
   const std::size_t before = allocations();
   std::mt19937_64 random(7);
   for (TimerNode& timer : timers) {
-    wheel.schedule(timer, 1 + random() % 60'000);
-    pool.schedule(1 + random() % 60'000, 0);
+    wheel.schedule(timer, Moment{1 + random() % 60'000});
+    pool.schedule(Moment{1 + random() % 60'000}, 0);
   }
   EXPECT_EQ(wheel.advance(60'000, ignore), timers.size());
   EXPECT_EQ(pool.advance(60'000, [](TimerId, std::uint64_t&&) {}), timers.size());
@@ -79,7 +79,8 @@ TEST(HugePages, APoolKeepsItsTimersInThem) {
   ids.reserve(200'000);
   const std::size_t before = allocated_bytes();
   auto pool = std::make_unique<TimerPool<std::uint64_t>>(0, WheelPages::kHuge);
-  for (std::uint64_t i = 0; i < 200'000; ++i) ids.push_back(pool->schedule(1 + i % 5'000, i));
+  for (std::uint64_t i = 0; i < 200'000; ++i)
+    ids.push_back(pool->schedule(Moment{1 + i % 5'000}, i));
   pool->check_invariants();
   for (std::size_t i = 0; i < ids.size(); i += 2) EXPECT_TRUE(pool->cancel(ids[i]));
   std::size_t odd = 0;
@@ -96,8 +97,8 @@ TEST(HugePages, APoolWhoseBlocksAreLargerThanAPageTakesOrdinaryMemory) {
   };
   TimerPool<std::unique_ptr<Large>> by_pointer(0, WheelPages::kHuge);
   TimerPool<Large> by_value(0, WheelPages::kHuge);
-  by_pointer.schedule(1, std::make_unique<Large>());
-  for (int i = 0; i < 40; ++i) by_value.schedule(1, Large{});
+  by_pointer.schedule(Moment{1}, std::make_unique<Large>());
+  for (int i = 0; i < 40; ++i) by_value.schedule(Moment{1}, Large{});
   EXPECT_EQ(by_value.advance(1, [](TimerId, Large&&) {}), 40U);
   by_value.check_invariants();
 }
@@ -106,11 +107,11 @@ TEST(HugePages, RefusedMemoryChangesNothing) {
   TimerPool<int> pool(0, WheelPages::kHuge);
   for (std::size_t allowed = 0; allowed < 2; ++allowed) {
     const FailingAllocations failing(allowed);
-    EXPECT_THROW(pool.schedule(1'000, 1), std::bad_alloc) << allowed;
+    EXPECT_THROW(pool.schedule(Moment{1'000}, 1), std::bad_alloc) << allowed;
     EXPECT_TRUE(pool.empty());
     pool.check_invariants();
   }
-  EXPECT_NE(pool.schedule(1'000, 1), TimerId{});
+  EXPECT_NE(pool.schedule(Moment{1'000}, 1), TimerId{});
 }
 
 }  // namespace

@@ -123,7 +123,8 @@ class History {
   }
 
   Tick some_expiry() {
-    if (random_.one_in(12)) return model_.now() - std::min(model_.now(), random_.log_uniform(10));
+    if (random_.one_in(12))
+      return model_.now() - std::min<Tick>(model_.now(), random_.log_uniform(10));
     if (random_.one_in(40)) return kEndOfTime;
     return saturating_add(model_.now(), random_.log_uniform(delay_bits_));
   }

@@ -72,7 +72,7 @@ TEST(SimpleWheelRange, TheErrorGivesTheExpiryAndTheRange) {
   SimpleWheel<12> wheel(100);
   Timer timer;
   try {
-    wheel.schedule(timer, 112);
+    wheel.schedule(timer, Moment{112});
     FAIL() << "12 ticks were accepted by 12 slots";
   } catch (const std::out_of_range& error) {
     EXPECT_STREQ(error.what(),
@@ -83,9 +83,9 @@ TEST(SimpleWheelRange, TheErrorGivesTheExpiryAndTheRange) {
 
 TEST(SimpleWheelRange, APoolWhoseModelRefusesIsAsItWas) {
   TimerPool<int, SimpleWheel<12>> pool;
-  const TimerId id = pool.schedule(11, 1);
-  EXPECT_THROW(pool.schedule(12, 2), std::out_of_range);
-  EXPECT_THROW(pool.reschedule(id, 12), std::out_of_range);
+  const TimerId id = pool.schedule(Moment{11}, 1);
+  EXPECT_THROW(pool.schedule(Moment{12}, 2), std::out_of_range);
+  EXPECT_THROW(pool.reschedule(id, Moment{12}), std::out_of_range);
   pool.check_invariants();
   EXPECT_EQ(pool.size(), 1U);
   EXPECT_EQ(pool.expiry(id), 11U);
@@ -94,9 +94,9 @@ TEST(SimpleWheelRange, APoolWhoseModelRefusesIsAsItWas) {
 TEST(SimpleWheelRange, ItMovesWithTheHand) {
   SimpleWheel<12> wheel;
   Timer timer;
-  EXPECT_THROW(wheel.schedule(timer, 12), std::out_of_range);
+  EXPECT_THROW(wheel.schedule(timer, Moment{12}), std::out_of_range);
   wheel.advance(1, [](TimerNode&) {});
-  wheel.schedule(timer, 12);
+  wheel.schedule(timer, Moment{12});
   EXPECT_EQ(wheel.advance(11, [](TimerNode&) {}), 0U);
   EXPECT_EQ(wheel.advance(12, [](TimerNode&) {}), 1U);
 }

@@ -101,7 +101,7 @@ WakeUps wake_ups(Tick slack_percent) {
   std::mt19937_64 random(7);
   for (TimerNode& timer : timers) {
     const Tick delay = 1000 + random() % 599'000;
-    wheel.schedule(timer, delay, delay * slack_percent / 100);
+    wheel.schedule(timer, Moment{delay}, delay * slack_percent / 100);
   }
   WakeUps count;
   while (!wheel.empty()) {

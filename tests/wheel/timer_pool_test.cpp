@@ -29,7 +29,7 @@ class Pool : public ::testing::Test {
 
 MODEL_TEST(Pool, HandsOverTheIdAndThePayload) {
   TimerPool<std::unique_ptr<std::string>, ModelUnderTest> pool(100);
-  const TimerId tea = pool.schedule(150, std::make_unique<std::string>("tea"));
+  const TimerId tea = pool.schedule(Moment{150}, std::make_unique<std::string>("tea"));
   EXPECT_TRUE(pool.contains(tea));
   EXPECT_EQ(pool.expiry(tea), 150U);
   EXPECT_EQ(pool.size(), 1U);
@@ -49,11 +49,11 @@ MODEL_TEST(Pool, HandsOverTheIdAndThePayload) {
 
 MODEL_TEST(Pool, CancelIsTrueOnce) {
   TimerPool<int, ModelUnderTest> pool;
-  const TimerId id = pool.schedule(10, 1);
+  const TimerId id = pool.schedule(Moment{10}, 1);
   EXPECT_TRUE(pool.cancel(id));
   EXPECT_FALSE(pool.cancel(id));
   EXPECT_FALSE(pool.contains(id));
-  EXPECT_FALSE(pool.reschedule(id, 20));
+  EXPECT_FALSE(pool.reschedule(id, Moment{20}));
   EXPECT_EQ(pool.expiry(id), std::nullopt);
   EXPECT_EQ(pool.advance(100, [](TimerId, int&&) {}), 0U);
 }
@@ -61,7 +61,7 @@ MODEL_TEST(Pool, CancelIsTrueOnce) {
 MODEL_TEST(Pool, CancelDestroysThePayloadAtOnce) {
   TimerPool<std::shared_ptr<int>, ModelUnderTest> pool;
   const auto payload = std::make_shared<int>(1);
-  const TimerId id = pool.schedule(10, payload);
+  const TimerId id = pool.schedule(Moment{10}, payload);
   EXPECT_EQ(payload.use_count(), 2);
   pool.cancel(id);
   EXPECT_EQ(payload.use_count(), 1);
@@ -69,25 +69,25 @@ MODEL_TEST(Pool, CancelDestroysThePayloadAtOnce) {
 
 MODEL_TEST(Pool, RescheduleMovesTheExpiry) {
   TimerPool<int, ModelUnderTest> pool;
-  const TimerId id = pool.schedule(10, 1);
-  EXPECT_TRUE(pool.reschedule(id, 5000));
+  const TimerId id = pool.schedule(Moment{10}, 1);
+  EXPECT_TRUE(pool.reschedule(id, Moment{5000}));
   EXPECT_EQ(pool.expiry(id), 5000U);
   EXPECT_EQ(pool.advance(4999, [](TimerId, int&&) {}), 0U);
-  EXPECT_TRUE(pool.reschedule(id, 5001));
+  EXPECT_TRUE(pool.reschedule(id, Moment{5001}));
   EXPECT_EQ(pool.advance(5001, [](TimerId, int&&) {}), 1U);
 }
 
 MODEL_TEST(Pool, ATimerWithSlackFiresAtTheRoundestTickOfItsRange) {
   TimerPool<int, ModelUnderTest> pool;
-  const TimerId first = pool.schedule(1000, 1, 50);
+  const TimerId first = pool.schedule(Moment{1000}, 1, 50);
   const TimerId second = pool.schedule_after(1000, 2, 23);
   EXPECT_EQ(pool.expiry(first), 1024U);
   EXPECT_EQ(pool.expiry(second), 1008U);
-  EXPECT_TRUE(pool.reschedule(first, 1000, 23));
+  EXPECT_TRUE(pool.reschedule(first, Moment{1000}, 23));
   EXPECT_TRUE(pool.reschedule_after(second, 1000, 50));
   EXPECT_EQ(pool.expiry(first), 1008U);
   EXPECT_EQ(pool.expiry(second), 1024U);
-  EXPECT_TRUE(pool.reschedule(first, 1001));
+  EXPECT_TRUE(pool.reschedule(first, Moment{1001}));
   EXPECT_EQ(pool.expiry(first), 1001U);
   EXPECT_EQ(pool.advance(1024, [](TimerId, int&&) {}), 2U);
 }
@@ -103,7 +103,7 @@ MODEL_TEST(Pool, ADelayCountsFromNow) {
 MODEL_TEST(Pool, AnIdThatWasNeverGivenIsRefused) {
   TimerPool<int, ModelUnderTest> pool;
   EXPECT_FALSE(pool.cancel(TimerId{}));
-  pool.schedule(10, 1);
+  pool.schedule(Moment{10}, 1);
   EXPECT_FALSE(pool.contains(TimerId{})) << "the default id names no timer";
   EXPECT_FALSE(pool.cancel(TimerId{12345, 1}));
   EXPECT_FALSE(pool.cancel(TimerId{0xFFFFFFFF, 1}));
@@ -111,12 +111,12 @@ MODEL_TEST(Pool, AnIdThatWasNeverGivenIsRefused) {
 
 MODEL_TEST(Pool, AStaleIdNeverTouchesAStrangersTimer) {  // upg-vpp#286, arduino-timer#76
   TimerPool<int, ModelUnderTest> pool;
-  const TimerId old = pool.schedule(10, 1);
+  const TimerId old = pool.schedule(Moment{10}, 1);
   pool.cancel(old);
-  const TimerId stranger = pool.schedule(20, 2);
+  const TimerId stranger = pool.schedule(Moment{20}, 2);
   ASSERT_EQ(stranger.index, old.index) << "the cell was not reused: the test shows nothing";
   EXPECT_FALSE(pool.cancel(old));
-  EXPECT_FALSE(pool.reschedule(old, 30));
+  EXPECT_FALSE(pool.reschedule(old, Moment{30}));
   EXPECT_TRUE(pool.contains(stranger));
   EXPECT_EQ(pool.expiry(stranger), 20U);
 }
@@ -126,7 +126,7 @@ MODEL_TEST(Pool, ACellIsRetiredWhenItsGenerationsAreUsedUp) {
   TimerPool<int, ModelUnderTest, kLastGeneration> pool;
   std::vector<TimerId> past;
   for (int i = 0; i < 10; ++i) {
-    const TimerId id = pool.schedule(10, i);
+    const TimerId id = pool.schedule(Moment{10}, i);
     EXPECT_LE(id.generation, kLastGeneration);
     for (const TimerId& old : past) {
       EXPECT_FALSE(old == id) << "an id came back";
@@ -141,10 +141,10 @@ MODEL_TEST(Pool, ACellIsRetiredWhenItsGenerationsAreUsedUp) {
 
 MODEL_TEST(Pool, APoolWithRetiredCellsReservesAnew) {
   TimerPool<int, ModelUnderTest, 1> pool;
-  for (int i = 0; i < 5000; ++i) pool.cancel(pool.schedule(10, i));
+  for (int i = 0; i < 5000; ++i) pool.cancel(pool.schedule(Moment{10}, i));
   pool.reserve(100);
   std::vector<TimerId> ids;
-  for (int i = 0; i < 100; ++i) ids.push_back(pool.schedule(10, i));
+  for (int i = 0; i < 100; ++i) ids.push_back(pool.schedule(Moment{10}, i));
   EXPECT_EQ(pool.size(), 100U);
   pool.check_invariants();
 }
@@ -159,8 +159,8 @@ struct ThrowsWhenMoved {
 
 MODEL_TEST(Pool, APayloadThatThrowsOnMoveLeavesThePoolAsItWas) {
   TimerPool<ThrowsWhenMoved, ModelUnderTest> pool;
-  const TimerId first = pool.schedule(10, ThrowsWhenMoved(1));
-  EXPECT_THROW(pool.schedule(10, ThrowsWhenMoved(0)), std::runtime_error);
+  const TimerId first = pool.schedule(Moment{10}, ThrowsWhenMoved(1));
+  EXPECT_THROW(pool.schedule(Moment{10}, ThrowsWhenMoved(0)), std::runtime_error);
   pool.check_invariants();
   EXPECT_EQ(pool.size(), 1U);
   EXPECT_TRUE(pool.contains(first));
@@ -174,8 +174,8 @@ MODEL_TEST(Pool, APayloadThatThrowsOnMoveLeavesThePoolAsItWas) {
 
 MODEL_TEST(Pool, ACallbackThatMovesAThrowingPayloadLosesNoOther) {
   TimerPool<ThrowsWhenMoved, ModelUnderTest> pool;
-  pool.schedule(10, ThrowsWhenMoved(1));
-  pool.schedule(10, ThrowsWhenMoved(5));
+  pool.schedule(Moment{10}, ThrowsWhenMoved(1));
+  pool.schedule(Moment{10}, ThrowsWhenMoved(5));
   int taken = 0;
   const auto take = [&](TimerId, ThrowsWhenMoved&& payload) {
     const ThrowsWhenMoved mine(std::move(payload));
@@ -190,13 +190,13 @@ MODEL_TEST(Pool, ACallbackThatMovesAThrowingPayloadLosesNoOther) {
 
 MODEL_TEST(Pool, ACallbackMayScheduleAndCancelInThePool) {
   TimerPool<int, ModelUnderTest> pool;
-  const TimerId sibling = pool.schedule(11, 99);
-  pool.schedule(10, 0);
+  const TimerId sibling = pool.schedule(Moment{11}, 99);
+  pool.schedule(Moment{10}, 0);
   std::vector<int> fired;
   pool.advance(1000, [&](TimerId, int&& payload) {
     const int mine = payload;
     // New cells are made while this payload is in use.
-    for (int i = 0; i < 500 && mine == 0; ++i) pool.schedule(20, 1000 + i);
+    for (int i = 0; i < 500 && mine == 0; ++i) pool.schedule(Moment{20}, 1000 + i);
     EXPECT_EQ(payload, mine);
     fired.push_back(mine);
     if (mine == 0) pool.cancel(sibling);
@@ -219,14 +219,14 @@ struct Reentrant {
   ~Reentrant() {
     if (pool == nullptr) return;
     if (partner) pool->cancel(*partner);
-    if (more > 0) pool->schedule(50, Reentrant(pool, std::nullopt, more - 1));
+    if (more > 0) pool->schedule(Moment{50}, Reentrant(pool, std::nullopt, more - 1));
   }
 };
 
 MODEL_TEST(Pool, APayloadsDestructorMayCallThePool) {
   TimerPool<Reentrant, ModelUnderTest> pool;
-  const TimerId partner = pool.schedule(30, Reentrant(&pool, std::nullopt, 0));
-  const TimerId id = pool.schedule(10, Reentrant(&pool, partner, 2));
+  const TimerId partner = pool.schedule(Moment{30}, Reentrant(&pool, std::nullopt, 0));
+  const TimerId id = pool.schedule(Moment{10}, Reentrant(&pool, partner, 2));
   EXPECT_TRUE(pool.cancel(id));
   pool.check_invariants();
   EXPECT_FALSE(pool.contains(partner));
@@ -240,7 +240,7 @@ MODEL_TEST(Pool, APayloadsDestructorMayCallThePool) {
 
 MODEL_TEST(Pool, ClearHandsOverEveryPayload) {
   TimerPool<int, ModelUnderTest> pool;
-  for (int i = 1; i <= 100; ++i) pool.schedule(static_cast<Tick>(i) * 80, i);
+  for (int i = 1; i <= 100; ++i) pool.schedule(Moment{static_cast<Tick>(i) * 80}, i);
   int sum = 0;
   pool.clear([&](TimerId, int&& payload) { sum += payload; });
   EXPECT_EQ(sum, 5050);
@@ -252,8 +252,8 @@ MODEL_TEST(Pool, DestroysThePayloadsThatAreLeft) {
   const auto payload = std::make_shared<int>(1);
   {
     TimerPool<std::shared_ptr<int>, ModelUnderTest> pool;
-    pool.schedule(10, payload);
-    pool.schedule(8000, payload);
+    pool.schedule(Moment{10}, payload);
+    pool.schedule(Moment{8000}, payload);
     EXPECT_EQ(payload.use_count(), 3);
   }
   EXPECT_EQ(payload.use_count(), 1);
@@ -284,14 +284,14 @@ void RandomHistory<Model>::TestBody() {
       if (choice < 4 || known.empty()) {
         const Tick expiry = pool.now() + random() % 1000;
         const std::uint64_t payload = known.size();
-        known.push_back({pool.schedule(expiry, payload), expiry, payload, true});
+        known.push_back({pool.schedule(Moment{expiry}, payload), expiry, payload, true});
       } else if (choice < 5) {
         Known& timer = known[random() % known.size()];
         ASSERT_EQ(pool.cancel(timer.id), std::exchange(timer.pending, false));
       } else if (choice < 6) {
         Known& timer = known[random() % known.size()];
         const Tick expiry = pool.now() + random() % 2000;
-        ASSERT_EQ(pool.reschedule(timer.id, expiry), timer.pending);
+        ASSERT_EQ(pool.reschedule(timer.id, Moment{expiry}), timer.pending);
         timer.expiry = expiry;
       } else {
         pool.advance(pool.now() + random() % 100, [&](TimerId id, std::uint64_t&& payload) {

@@ -43,7 +43,7 @@ std::size_t advance(auto& wheel, Tick to) {
 TEST(WorkedExample, M5_TwelveSlots_Delay1_Slot1FiresAt1) {
   TimerNode timer;
   SimpleWheel<12> wheel;
-  wheel.schedule(timer, 1);
+  wheel.schedule(timer, Moment{1});
   EXPECT_EQ(wheel.position(timer), at(0, 1));
   EXPECT_EQ(advance(wheel, 1), 1U);
 }
@@ -51,7 +51,7 @@ TEST(WorkedExample, M5_TwelveSlots_Delay1_Slot1FiresAt1) {
 TEST(WorkedExample, M5_TwelveSlots_Delay2_Slot2) {
   TimerNode timer;
   SimpleWheel<12> wheel;
-  wheel.schedule(timer, 2);
+  wheel.schedule(timer, Moment{2});
   EXPECT_EQ(wheel.position(timer), at(0, 2));
   EXPECT_EQ(advance(wheel, 1), 0U);
   EXPECT_EQ(advance(wheel, 2), 1U);
@@ -61,9 +61,9 @@ TEST(WorkedExample, M5_TwelveSlots_Delay12OrMore_Refused) {
   TimerNode timer;
   SimpleWheel<12> wheel;
   for (const Tick delay : {Tick{12}, Tick{13}, Tick{24}, ~Tick{0}}) {
-    EXPECT_THROW(wheel.schedule(timer, delay), std::out_of_range) << delay;
+    EXPECT_THROW(wheel.schedule(timer, Moment{delay}), std::out_of_range) << delay;
   }
-  wheel.schedule(timer, 11);
+  wheel.schedule(timer, Moment{11});
   EXPECT_EQ(wheel.position(timer), at(0, 11));
   wheel.cancel(timer);
 }
@@ -73,7 +73,7 @@ TEST(WorkedExample, M5_TwelveSlots_Delay12OrMore_Refused) {
 TEST(WorkedExample, M6_HandAt2Delay3_Slot5Rounds0) {
   TimerNode timer;
   HashedWheel<8> wheel(2);
-  wheel.schedule(timer, 2 + 3);
+  wheel.schedule(timer, Moment{2 + 3});
   EXPECT_EQ(wheel.position(timer), at(0, 5));
   EXPECT_EQ(wheel.rounds(timer), 0U);
   EXPECT_EQ(advance(wheel, 4), 0U);
@@ -83,7 +83,7 @@ TEST(WorkedExample, M6_HandAt2Delay3_Slot5Rounds0) {
 TEST(WorkedExample, M6_HandAt2Delay10_Slot4Rounds1) {
   TimerNode timer;
   HashedWheel<8> wheel(2);
-  wheel.schedule(timer, 2 + 10);
+  wheel.schedule(timer, Moment{2 + 10});
   EXPECT_EQ(wheel.position(timer), at(0, 4));
   EXPECT_EQ(wheel.slot_of(timer), 4U);
   EXPECT_EQ(wheel.rounds(timer), 1U);
@@ -112,7 +112,7 @@ TEST(WorkedExample, M7_Day2At084000_DaySlot2ThenHourSlot8ThenMinuteSlot40) {
   constexpr Tick kTime = 2 * kDay + 8 * kHour + 40 * kMinute;
   TimerNode timer;
   ClockWheel clock;
-  clock.schedule(timer, kTime);
+  clock.schedule(timer, Moment{kTime});
   EXPECT_EQ(clock.position(timer), at(3, 2));
   advance(clock, 2 * kDay - 1);
   EXPECT_EQ(clock.position(timer), at(3, 2));
@@ -141,7 +141,7 @@ TEST(WorkedExample, M7_TheClockRefuses30DaysAndTakesASecondLess) {
 TEST(WorkedExample, M8_Jiffy0Timer1000_SecondWheelSlot3) {
   TimerNode timer;
   LinuxWheel wheel;
-  wheel.schedule(timer, 1000);
+  wheel.schedule(timer, Moment{1000});
   EXPECT_EQ(wheel.position(timer), at(1, 3));
   advance(wheel, 767);
   EXPECT_EQ(wheel.position(timer), at(1, 3));
@@ -155,16 +155,16 @@ TEST(WorkedExample, M8_512Slots_From0To4294967296) {
   EXPECT_EQ(LinuxWheel::kSlots, 512U);
   TimerNode timer;
   LinuxWheel wheel;
-  wheel.schedule(timer, 0xFFFF'FFFF);
+  wheel.schedule(timer, Moment{0xFFFF'FFFF});
   EXPECT_EQ(wheel.position(timer), at(4, 63));
   wheel.cancel(timer);
-  EXPECT_THROW(wheel.schedule(timer, 0x1'0000'0000), std::out_of_range);
+  EXPECT_THROW(wheel.schedule(timer, Moment{0x1'0000'0000}), std::out_of_range);
 }
 
 TEST(WorkedExample, M8_At12345678TheNextTickLooksAtSlot79) {
   TimerNode timer;
   LinuxWheel wheel(0x12345678);
-  wheel.schedule(timer, 0x12345679);
+  wheel.schedule(timer, Moment{0x12345679});
   EXPECT_EQ(wheel.position(timer), at(0, 0x79));
   EXPECT_EQ(advance(wheel, 0x12345679), 1U);
 }
@@ -172,7 +172,7 @@ TEST(WorkedExample, M8_At12345678TheNextTickLooksAtSlot79) {
 TEST(WorkedExample, M8_At12345700TheSecondWheelCascades) {
   TimerNode timer;
   LinuxWheel wheel(0x12345600);
-  wheel.schedule(timer, 0x12345705);
+  wheel.schedule(timer, Moment{0x12345705});
   EXPECT_EQ(wheel.position(timer), at(1, 0x57 & 63)) << "bits 8 to 13";
   advance(wheel, 0x123456FF);
   EXPECT_EQ(wheel.position(timer), at(1, 0x57 & 63));
@@ -195,7 +195,7 @@ TEST(WorkedExample, M8_WhenBits8To13AreZeroAsWellTheThirdWheelCascadesAndSoOnUpw
   for (const Example& example : examples) {
     TimerNode timer;
     LinuxWheel wheel(example.start);
-    wheel.schedule(timer, example.rolls_over + 1);
+    wheel.schedule(timer, Moment{example.rolls_over + 1});
     EXPECT_EQ(wheel.position(timer), at(example.wheel, example.slot));
     advance(wheel, example.rolls_over - 1);
     EXPECT_EQ(wheel.position(timer), at(example.wheel, example.slot));
@@ -211,8 +211,8 @@ TEST(WorkedExample, M9_IntervalsAre20And400And8000) {
   for (const Tick interval : {Tick{20}, Tick{400}, Tick{8000}}) {
     TimerNode last, next;
     KafkaWheel wheel;
-    wheel.schedule(last, interval - 1);
-    wheel.schedule(next, interval);
+    wheel.schedule(last, Moment{interval - 1});
+    wheel.schedule(next, Moment{interval});
     EXPECT_EQ(wheel.position(next)->level, wheel.position(last)->level + 1) << interval;
   }
 }
@@ -220,24 +220,24 @@ TEST(WorkedExample, M9_IntervalsAre20And400And8000) {
 TEST(WorkedExample, M9_HandAt0Delay2_Level1Slot2) {
   TimerNode timer;
   KafkaWheel wheel;
-  wheel.schedule(timer, 2);
+  wheel.schedule(timer, Moment{2});
   EXPECT_EQ(wheel.position(timer), at(0, 2));
 }
 
 TEST(WorkedExample, M9_HandAt2Delay8_Slot10) {
   TimerNode timer;
   KafkaWheel wheel(2);
-  wheel.schedule(timer, 2 + 8);
+  wheel.schedule(timer, Moment{2 + 8});
   EXPECT_EQ(wheel.position(timer), at(0, 10));
 }
 
 TEST(WorkedExample, M9_HandAt2Delay19_Slot1Reused) {
   TimerNode first, second;
   KafkaWheel wheel;
-  wheel.schedule(first, 1);
+  wheel.schedule(first, Moment{1});
   EXPECT_EQ(wheel.position(first), at(0, 1));
   EXPECT_EQ(advance(wheel, 2), 1U);
-  wheel.schedule(second, 2 + 19);
+  wheel.schedule(second, Moment{2 + 19});
   EXPECT_EQ(wheel.position(second), at(0, 1));
   EXPECT_EQ(advance(wheel, 20), 0U);
   EXPECT_EQ(advance(wheel, 21), 1U);
@@ -246,14 +246,14 @@ TEST(WorkedExample, M9_HandAt2Delay19_Slot1Reused) {
 TEST(WorkedExample, M9_HandAt2Delay350_Level2Slot17) {
   TimerNode timer;
   KafkaWheel wheel(2);
-  wheel.schedule(timer, 2 + 350);
+  wheel.schedule(timer, Moment{2 + 350});
   EXPECT_EQ(wheel.position(timer), at(1, 17));
 }
 
 TEST(WorkedExample, M9_Delay450_Level3Slot1ThenLevel2ThenLevel1Slot10FiresAt450) {
   TimerNode timer;
   KafkaWheel wheel;
-  wheel.schedule(timer, 450);
+  wheel.schedule(timer, Moment{450});
   EXPECT_EQ(wheel.position(timer), at(2, 1)) << "it covers [400, 800)";
   EXPECT_EQ(wheel.next_wakeup(), 400U);
   EXPECT_EQ(advance(wheel, 400), 0U);
@@ -270,19 +270,19 @@ TEST(WorkedExample, M9_LevelsAppearOnDemand) {
   TimerNode near, far, farther;
   KafkaWheel wheel;
   EXPECT_EQ(wheel.levels(), 1U);
-  wheel.schedule(near, 19);
+  wheel.schedule(near, Moment{19});
   EXPECT_EQ(wheel.levels(), 1U);
-  wheel.schedule(far, 350);
+  wheel.schedule(far, Moment{350});
   EXPECT_EQ(wheel.levels(), 2U);
-  wheel.schedule(farther, 450);
+  wheel.schedule(farther, Moment{450});
   EXPECT_EQ(wheel.levels(), 3U);
 }
 
 TEST(WorkedExample, M9_NothingBetween20And400_TheDriverSleepsThrough) {
   TimerNode first, second;
   KafkaWheel wheel;
-  wheel.schedule(first, 20);
-  wheel.schedule(second, 400);
+  wheel.schedule(first, Moment{20});
+  wheel.schedule(second, Moment{400});
   std::vector<Tick> wakeups;
   std::size_t fired = 0;
   while (const std::optional<Tick> wakeup = wheel.next_wakeup()) {

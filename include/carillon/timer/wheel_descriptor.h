@@ -92,7 +92,7 @@ class WheelDescriptor {
   // reschedule_at().
   void schedule_at(TimerNode& node, Saturating<TimePoint> time, Nanoseconds slack = {}) {
     const Tick tick = tick_for(time, slack);
-    model_.schedule(node, tick);
+    model_.schedule(node, Moment{tick});
     call_for(tick);
   }
   template <class Rep, class Period>
@@ -104,7 +104,7 @@ class WheelDescriptor {
   // `node` may be armed or not.
   void reschedule_at(TimerNode& node, Saturating<TimePoint> time, Nanoseconds slack = {}) {
     const Tick tick = tick_for(time, slack);
-    model_.reschedule(node, tick);
+    model_.reschedule(node, Moment{tick});
     call_for(tick);
   }
   template <class Rep, class Period>
@@ -129,7 +129,7 @@ class WheelDescriptor {
   // counts as the latter.
   template <std::convertible_to<TimePoint> Time, class OnExpire>
   std::size_t dispatch_at(Time now, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
-    const Tick to = std::max(scale_.at(detail::to_ns(now.time_since_epoch())), model_.now());
+    const Tick to = std::max<Tick>(scale_.at(detail::to_ns(now.time_since_epoch())), model_.now());
     const Settle settle{*this, to};
     return model_.advance(to, std::forward<OnExpire>(on_expire), limit);
   }

@@ -60,7 +60,7 @@ class ChronoWheel {
 
   // They throw what the model throws. A timer with slack may fire anywhere in [time, time + slack].
   void schedule_at(TimerNode& node, Saturating<TimePoint> time, Saturating<Duration> slack = {}) {
-    model_.schedule(node, tick_from(time), whole_ticks(slack));
+    model_.schedule(node, Moment{tick_from(time)}, whole_ticks(slack));
   }
   void schedule_after(TimerNode& node, Saturating<Duration> delay,
                       Saturating<Duration> slack = {}) {
@@ -70,7 +70,7 @@ class ChronoWheel {
   // `node` may be armed or not.
   void reschedule_at(TimerNode& node, Saturating<TimePoint> time, Saturating<Duration> slack = {}) {
     if (whole_ticks(slack) != 0) return schedule_at(node, time, slack);
-    model_.reschedule(node, tick_from(time));
+    model_.reschedule(node, Moment{tick_from(time)});
   }
   void reschedule_after(TimerNode& node, Saturating<Duration> delay,
                         Saturating<Duration> slack = {}) {

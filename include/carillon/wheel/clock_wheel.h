@@ -6,7 +6,7 @@
 //
 //   carillon::ClockWheel clock;
 //   // Day 2, 08:40:00: the timer sits on level 3 (days), slot 2.
-//   clock.schedule(timer, 2 * 86'400 + 8 * 3'600 + 40 * 60);
+//   clock.schedule_after(timer, 2 * 86'400 + 8 * 3'600 + 40 * 60);
 //
 // A timer goes on the highest wheel on which its time lies in another slot than the hand. The days
 // go round: on day 29, a timer for the next day sits in day slot 0. A delay of 30 days (2 592 000

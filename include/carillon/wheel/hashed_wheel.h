@@ -6,8 +6,8 @@
 // (hierarchical_wheel.h) does not look at a timer before its time.
 //
 //   carillon::HashedWheel<8> wheel(2);
-//   wheel.schedule(timer, 2 + 10);       // slot 4: 12 modulo 8
-//   wheel.rounds(timer);                 // 1: fires when the hand comes to slot 4 the second time
+//   wheel.schedule(timer, wheel.now() + 10);  // slot 4: 12 modulo 8
+//   wheel.rounds(timer);  // 1: fires when the hand comes to slot 4 the second time
 //
 // How it works
 // ------------

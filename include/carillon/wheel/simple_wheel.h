@@ -5,8 +5,8 @@
 // kSlots or later is refused with std::out_of_range; it never wraps.
 //
 //   carillon::SimpleWheel<12> wheel;       // ticks of a second
-//   wheel.schedule(timer, 1);              // sits in slot 1
-//   wheel.schedule(late, 12);              // throws: the wheel takes expiries up to 11
+//   wheel.schedule(timer, wheel.now() + 1);   // sits in slot 1
+//   wheel.schedule(late, wheel.now() + 12);   // throws: the wheel takes expiries up to 11
 //
 // Scheme 4 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). All
 // contracts of TimerSet (timer_set.h) hold within the range. schedule, cancel, reschedule: O(1).

@@ -4,11 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace carillon {
+#include "carillon/wheel/moment.h"
 
-// A point in time, counted in units of the owner's choice (a millisecond, a frame, a jiffy) from an
-// origin of the owner's choice. The whole range 0 .. 2^64-1 is valid; ticks never wrap.
-using Tick = std::uint64_t;
+namespace carillon {
 
 namespace detail {
 struct NodeAccess;
@@ -43,7 +41,7 @@ class TimerNode {
   }
 
   // The tick that this node was last scheduled for, as the caller gave it; 0 if it never was.
-  Tick expiry() const noexcept { return expiry_; }
+  Moment expiry() const noexcept { return Moment{expiry_}; }
 
   // Returns true if a set holds this node, which will fire.
   bool armed() const noexcept { return entry_ != nullptr; }

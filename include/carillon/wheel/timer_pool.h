@@ -82,7 +82,7 @@ class TimerPool {
   // std::bad_alloc, std::length_error if there are 2^32 - 1 cells and none is free, what the move
   // of a T throws, and what the model throws (std::out_of_range, if the expiry is beyond its
   // range).
-  TimerId schedule(Tick expiry, T payload, Tick slack = 0) {
+  TimerId schedule(Moment expiry, T payload, Tick slack = 0) {
     Cell& cell = acquire();
     CARILLON_TRY {
       std::construct_at(&cell.payload, std::move(payload));
@@ -106,6 +106,7 @@ class TimerPool {
   TimerId schedule_after(Tick delay, T payload, Tick slack = 0) {
     return schedule(after(delay), std::move(payload), slack);
   }
+  TimerId schedule_after(Moment, T payload, Tick slack = 0) = delete;  // schedule() takes moments
 
   // Returns true if the timer was pending; it will not fire, and its payload is destroyed. Returns
   // false if the timer has fired or was cancelled before, or if the id was never given.
@@ -119,7 +120,7 @@ class TimerPool {
 
   // Returns true if the timer is pending; it fires in [expiry, expiry + slack] instead. Returns
   // false as cancel() does.
-  bool reschedule(TimerId id, Tick expiry, Tick slack = 0) {
+  bool reschedule(TimerId id, Moment expiry, Tick slack = 0) {
     Cell* cell = find(id);
     if (cell == nullptr) return false;
     arm(*cell, expiry, slack);
@@ -128,14 +129,15 @@ class TimerPool {
   bool reschedule_after(TimerId id, Tick delay, Tick slack = 0) {
     return reschedule(id, after(delay), slack);
   }
+  bool reschedule_after(TimerId id, Moment, Tick slack = 0) = delete;
 
   // Returns true if the timer is pending.
   bool contains(TimerId id) const noexcept { return find(id) != nullptr; }
 
   // The tick for which the timer was last scheduled; none if it is not pending.
-  std::optional<Tick> expiry(TimerId id) const noexcept {
+  std::optional<Moment> expiry(TimerId id) const noexcept {
     const Cell* cell = find(id);
-    return cell == nullptr ? std::nullopt : std::optional<Tick>(cell->expiry());
+    return cell == nullptr ? std::nullopt : std::optional(cell->expiry());
   }
 
   // Calls on_expire(TimerId, T&&) for each timer due at or before `to`, at most `limit`. Returns
@@ -146,7 +148,7 @@ class TimerPool {
   }
 
   std::optional<Tick> next_wakeup() const noexcept { return model_.next_wakeup(); }
-  Tick now() const noexcept { return model_.now(); }
+  Moment now() const noexcept { return model_.now(); }
   std::size_t size() const noexcept { return model_.size(); }
   bool empty() const noexcept { return model_.empty(); }
 
@@ -199,7 +201,7 @@ class TimerPool {
     };
   }
 
-  void arm(Cell& cell, Tick expiry, Tick slack) {
+  void arm(Cell& cell, Moment expiry, Tick slack) {
     if (slack != 0) {
       model_.schedule(cell, expiry, slack);
     } else if (cell.armed()) {
@@ -209,7 +211,7 @@ class TimerPool {
     }
   }
 
-  Tick after(Tick delay) const noexcept {
+  Moment after(Tick delay) const noexcept {
     return now() + std::min(delay, std::numeric_limits<Tick>::max() - now());
   }
 

@@ -62,15 +62,15 @@ struct AnyCallback {
 // clang-format off
 template <class S>
 concept TimerSet = std::constructible_from<S, Tick> && std::default_initializable<S> &&
-    requires(S set, const S& view, TimerNode& node, Tick tick, std::size_t limit,
+    requires(S set, const S& view, TimerNode& node, Moment moment, Tick tick, std::size_t limit,
              detail::AnyCallback callback) {
-  // Arms `node` for `tick`. If it is armed, moves it as reschedule() does. If memory runs out:
+  // Arms `node` for `moment`. If it is armed, moves it as reschedule() does. If memory runs out:
   // std::bad_alloc, nothing changed.
-  { set.schedule(node, tick) } -> std::same_as<void>;
+  { set.schedule(node, moment) } -> std::same_as<void>;
 
-  // The same, but it may fire anywhere in [tick, tick + slack]. The last argument is the slack, in
-  // ticks.
-  { set.schedule(node, tick, tick) } -> std::same_as<void>;
+  // The same, but it may fire anywhere in [moment, moment + slack]. The last argument is the slack,
+  // in ticks.
+  { set.schedule(node, moment, tick) } -> std::same_as<void>;
 
   // The same for now() + tick, the distance from the tick that the set has come to.
   { set.schedule_after(node, tick) } -> std::same_as<void>;
@@ -79,9 +79,9 @@ concept TimerSet = std::constructible_from<S, Tick> && std::default_initializabl
   // Returns true if `node` was armed; it will not fire. Returns false if it was not armed.
   { set.cancel(node) } noexcept -> std::same_as<bool>;
 
-  // Arms `node` for `tick` whether it was armed or not. If memory runs out: std::bad_alloc, nothing
-  // changed.
-  { set.reschedule(node, tick) } -> std::same_as<void>;
+  // Arms `node` for `moment` whether it was armed or not. If memory runs out: std::bad_alloc,
+  // nothing changed.
+  { set.reschedule(node, moment) } -> std::same_as<void>;
   { set.reschedule_after(node, tick) } -> std::same_as<void>;
 
   // Moves time to `tick` and calls callback(node) for each timer due, at most `limit` (default: no
@@ -95,7 +95,7 @@ concept TimerSet = std::constructible_from<S, Tick> && std::default_initializabl
   // expiry (or now(), if that expiry has passed), but may be earlier: an owner that sleeps until
   // then and advances may find that no timer was due.
   { view.next_wakeup() } noexcept -> std::same_as<std::optional<Tick>>;
-  { view.now() } noexcept -> std::same_as<Tick>;
+  { view.now() } noexcept -> std::same_as<Moment>;
   { view.size() } noexcept -> std::same_as<std::size_t>;
   { view.empty() } noexcept -> std::same_as<bool>;
 

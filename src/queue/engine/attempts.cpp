@@ -108,7 +108,7 @@ void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) noexce
   ++sums.reserved;
   if (!ending) job.tube->doom(+1);
   if (job.tube->is_lane()) may_start(*job.tube);
-  ttrs.schedule(job, next_end_turn(*job.tube));
+  ttrs.schedule(job, Moment{next_end_turn(*job.tube)});
   undertaker.held.push_back(job);
   undertaker.deadlines.insert(job);
 }
@@ -228,7 +228,7 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
     auto at = undertaker.deadlines.begin();
     for (auto left = std::min({budget, kEndsAtOnce, undertaker.held.size()}); left > 0; --left) {
       LoadedJob& job = *at++;
-      end_turn = std::max(end_turn, job.expiry());
+      end_turn = std::max<Tick>(end_turn, job.expiry());
       const Entrusted& how = *entrusted.find(job.record.id);
       if (!how.ending) {
         ends.push_back(plan_end(job));
@@ -269,7 +269,7 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
 void Engine::State::await_expiry(LoadedJob& job) {
   const Tick when = clock.tick_of(job.record.extras->expires);
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
-  expiries.reschedule(job, std::max(when, clock.tick() + 1));
+  expiries.reschedule(job, Moment{std::max(when, clock.tick() + 1)});
 }
 
 void Engine::State::expire(std::vector<Tube*>& served, std::size_t budget) {
@@ -292,7 +292,7 @@ bool Engine::State::may_entrust_more() const {
 void Engine::State::set_deadline(LoadedJob& job, std::uint64_t mono) {
   Client& holder = *job.holder;
   holder.deadlines.erase(holder.deadlines.iterator_to(job));
-  ttrs.reschedule(job, mono);
+  ttrs.reschedule(job, Moment{mono});
   holder.deadlines.insert(job);
 }
 

@@ -104,11 +104,11 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
     }
   }
   // Jobs may have become ready that clients wait for: `advance` serves them then.
-  if (can_serve(head)) due.reschedule(head.due_time, clock.tick());
+  if (can_serve(head)) due.reschedule(head.due_time, Moment{clock.tick()});
   if (tube.retained && tube.retained->time.armed())
-    loading.reschedule(tube.retained->time, clock.tick());
+    loading.reschedule(tube.retained->time, Moment{clock.tick()});
   if (tube.far > 0 && !tube.starved)
-    loading.reschedule(tube.load_time, time_to_load(tube.next_far));
+    loading.reschedule(tube.load_time, Moment{time_to_load(tube.next_far)});
 }
 
 // --- Delays that end before their due times.

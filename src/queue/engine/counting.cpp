@@ -44,7 +44,7 @@ void Engine::State::count_after_step(Tube& tube) {
   if (!tube.far_count) return;
   FarCount& count = *tube.far_count;
   if (count.counted > DueKey{clock.utc() + kSmallStep, 0}) forget_count(tube);
-  loading.reschedule(count.time, clock.tick());
+  loading.reschedule(count.time, Moment{clock.tick()});
 }
 
 void Engine::State::forget_count(Tube& tube) {
@@ -63,7 +63,7 @@ void Engine::State::count_not_after(Tube& tube, UtcMs when) {
   Tick tick = clock.tick_of(when);
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
   if (when > clock.utc()) tick = std::max(tick, clock.tick() + 1);
-  if (!time.armed() || tick < time.expiry()) loading.reschedule(time, tick);
+  if (!time.armed() || tick < time.expiry()) loading.reschedule(time, Moment{tick});
 }
 
 void Engine::State::note_far(Tube& tube, const JobRecord& record, int by) noexcept {

@@ -180,7 +180,8 @@ void Engine::State::await_due(Tube& tube) {
   Tick tick = clock.tick_of(*first);
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
   if (*first > clock.utc()) tick = std::max(tick, clock.tick() + 1);
-  if (!tube.due_time.armed() || tick < tube.due_time.expiry()) due.reschedule(tube.due_time, tick);
+  if (!tube.due_time.armed() || tick < tube.due_time.expiry())
+    due.reschedule(tube.due_time, Moment{tick});
 }
 
 // A tube that many jobs of are due at once gets no more of the time than the others, however many

@@ -278,7 +278,8 @@ bool Engine::pause(Now now, std::string_view name, Millis duration) {
   s.pauses.cancel(tube->pause_end);
   const std::uint64_t from = s.clock.mono_from();
   if (duration > 0)
-    s.pauses.schedule(tube->pause_end, duration < UINT64_MAX - from ? from + duration : UINT64_MAX);
+    s.pauses.schedule(tube->pause_end,
+                      Moment{duration < UINT64_MAX - from ? from + duration : UINT64_MAX});
   s.serve(*tube);
   return true;
 }

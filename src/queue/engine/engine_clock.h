@@ -4,7 +4,7 @@
 //   EngineClock clock(now, stored_marks, options.boot);
 //   if (clock.observe(later) != 0) ...                // the wall clock was set meanwhile
 //   if (clock.due_of(record) <= clock.utc()) ...      // the job is due
-//   wheel.schedule(job, clock.tick_of(clock.due_of(record)));
+//   wheel.schedule(job, Moment{clock.tick_of(clock.due_of(record))});
 //
 // *Steady time* starts as UTC when a store is first used, and goes on at the pace of the monotonic
 // clock, over restarts of the process too. The *lead* is how far UTC is ahead of it. Slewing moves

@@ -88,7 +88,7 @@ bool Engine::State::limits_let_start(Tube& tube) {
   TubeLimits& limits = *tube.limits;
   const bool may = limits.limiter.may_start(tube.running(), now);
   const std::uint64_t next = limits.limiter.next_start(now);
-  if (!may && next > now && !limits.wake.armed()) pauses.schedule(limits.wake, next);
+  if (!may && next > now && !limits.wake.armed()) pauses.schedule(limits.wake, Moment{next});
   if (tube.is_lane()) tube.head().groups->let_rest(tube, !may);
   return may;
 }

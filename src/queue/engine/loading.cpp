@@ -33,7 +33,7 @@ Tick Engine::State::time_to_load(UtcMs due_time) const {
 
 void Engine::State::load_not_after(Tube& tube, Tick when) {
   if (!tube.load_time.armed() || when < tube.load_time.expiry())
-    loading.reschedule(tube.load_time, when);
+    loading.reschedule(tube.load_time, Moment{when});
 }
 
 std::size_t Engine::State::most_queued() const {
@@ -145,7 +145,7 @@ void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::si
 void Engine::State::loading_failed(TubeTimer& timer, const StoreError& error) {
   constexpr Millis kRetry = 1'000;
   load_failure = error.what();
-  loading.reschedule(timer, clock.tick() + kRetry);
+  loading.reschedule(timer, Moment{clock.tick() + kRetry});
 }
 
 void Engine::State::load_what_is_due(Tube& tube) try {

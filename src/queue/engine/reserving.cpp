@@ -75,7 +75,7 @@ void Engine::State::hold(Client& client, LoadedJob& job) noexcept {
     job.took_own_token = own && own->limiter.start(clock.mono());
     may_start(*job.tube);
   }
-  ttrs.schedule(job, clock.mono_from() + job.record.ttr);
+  ttrs.schedule(job, Moment{clock.mono_from() + job.record.ttr});
   client.held.push_back(job);
   client.deadlines.insert(job);
   room_appeared(*job.tube);
@@ -141,7 +141,7 @@ void Engine::State::schedule_wake(Client& client) {
       client.deadlines.empty() ? kNever : client.deadlines.begin()->expiry() - kSafetyMargin;
   std::uint64_t wake_at = std::min(client.give_up_at, soon_at);
   if (client.over_share) wake_at = std::min(wake_at, clock.mono() + kPatience);
-  if (wake_at != kNever) waits.schedule(client, wake_at);
+  if (wake_at != kNever) waits.schedule(client, Moment{wake_at});
 }
 
 void Engine::State::end_waiting(Client& client) {
@@ -170,7 +170,8 @@ void Engine::State::wait_is_over(Client& client) {
     // step of time, and the client does not hold it any more.
     return schedule_wake(client);
   }
-  if (!soon && !client.over_share && is_hidden(client)) return waits.schedule(client, clock.mono());
+  if (!soon && !client.over_share && is_hidden(client))
+    return waits.schedule(client, Moment{clock.mono()});
   end_waiting(client);
   deliveries.push_back({.client = client.id,
                         .kind = soon ? Delivery::Kind::kDeadlineSoon : Delivery::Kind::kTimedOut,

@@ -27,7 +27,7 @@ Retained& retained_of(Tube& tube) {
 
 void Engine::State::Retention::look_not_after(State& s, Tube& tube, Tick when) noexcept {
   TubeTimer& time = retained_of(tube).time;
-  if (!time.armed() || when < time.expiry()) s.loading.reschedule(time, when);
+  if (!time.armed() || when < time.expiry()) s.loading.reschedule(time, Moment{when});
 }
 
 void Engine::State::Retention::follow(State& s, Tube& tube) noexcept {

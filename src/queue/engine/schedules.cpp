@@ -125,13 +125,13 @@ void Engine::State::Schedules::arm(LoadedSchedule& schedule) noexcept {
   if (record.paused || !schedule.broken.empty()) return;
   const Tick now = state.clock.tick();
   if (record.waiting != 0 && !awaited.contains(record.last_job))
-    return wheel.schedule(schedule, now);
+    return wheel.schedule(schedule, Moment{now});
   const auto next = schedule.next(record.decided);
   if (!next) return;
   Tick tick = std::max(now, state.clock.tick_of(next->at));
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
   if (next->at > state.clock.utc()) tick = std::max(tick, now + 1);
-  wheel.schedule(schedule, tick);
+  wheel.schedule(schedule, Moment{tick});
 }
 
 void Engine::State::Schedules::follow_the_clock(bool back) {
@@ -185,12 +185,12 @@ void Engine::State::Schedules::fire(std::size_t budget) {
         now, [&ripe](TimerNode& node) { ripe = &static_cast<LoadedSchedule&>(node); }, 1);
     if (ripe == nullptr) return;
     if (const Millis wait = must_wait(); wait > 0) {
-      wheel.schedule(*ripe, now);  // it is due still
+      wheel.schedule(*ripe, Moment{now});  // it is due still
       fire_at = now + wait;
       return;
     }
     const std::uint64_t skipped_before = ripe->record.skipped;
-    wheel.schedule(*ripe, now + kRetry);  // unless what follows succeeds
+    wheel.schedule(*ripe, Moment{now + kRetry});  // unless what follows succeeds
     try {
       decide(*ripe);
       arm(*ripe);

@@ -6,13 +6,13 @@
 int main(int argc, char**) {
   carillon::HierarchicalWheel<> wheel;
   carillon::TimerNode timer;
-  wheel.schedule(timer, 5);
+  wheel.schedule(timer, wheel.now() + 5);
   int fired = 0;
   wheel.advance(10, [&](carillon::TimerNode&) { ++fired; });
 
   carillon::TimerPool<int> pool;
-  const carillon::TimerId cancelled = pool.schedule(5, 100);
-  pool.schedule(6, 20);
+  const carillon::TimerId cancelled = pool.schedule_after(5, 100);
+  pool.schedule(carillon::Moment{6}, 20);
   pool.cancel(cancelled);
   pool.advance(9, [&](carillon::TimerId, int&& key) { fired += key; });
 

@@ -7,9 +7,9 @@
 int main() {
   carillon::HierarchicalWheel<> wheel;
   carillon::TimerNode late, early, cancelled;
-  wheel.schedule(late, 70'000);
-  wheel.schedule(cancelled, 500);
-  wheel.schedule(early, 3);
+  wheel.schedule(late, carillon::Moment{70'000});
+  wheel.schedule_after(cancelled, 500);
+  wheel.schedule(early, wheel.now() + 3);
   wheel.cancel(cancelled);
 
   std::vector<carillon::TimerNode*> fired;

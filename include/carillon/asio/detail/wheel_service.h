@@ -91,7 +91,7 @@ class WheelService : public net::execution_context::service {
     const std::lock_guard lock(mutex_);
     if (!entry.armed()) {
       const Tick tick = Times::not_before(time);
-      wheel_->schedule(entry, tick);
+      wheel_->schedule(entry, Moment{tick});
       try {
         if (tick < alarm_at_) set_alarm(tick, executor);
       } catch (...) {

@@ -72,7 +72,7 @@ class TimeoutClass {
 
   // The tick at which the hand must stand at `now`. The hand never goes back: after a rise of the
   // factor it waits.
-  Tick target(Tick now) const noexcept { return std::max(now + lead_, wheel.now()); }
+  Tick target(Tick now) const noexcept { return std::max<Tick>(now + lead_, wheel.now()); }
 
   // The tick, not before `now`, at which the next timer of a block fires; kNever if there is none.
   Tick next(Tick now) const noexcept {

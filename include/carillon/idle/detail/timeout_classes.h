@@ -133,7 +133,7 @@ class TimeoutClasses {
     if (in_list) to.with_room.push(block);
     block.timeout_class = static_cast<std::uint16_t>(timeout_class(timeout));
     if (!block.armed()) return;
-    const Tick deadline = block.expiry();
+    const Moment deadline = block.expiry();
     from.wheel.cancel(block);
     to.wheel.schedule(block, deadline);
   }

@@ -209,7 +209,7 @@ class TrackerCore {
     const Tick tick = is_idle ? last + timeout
                               : deadline(timeout_class, timeout_class.wheel.now(), last, timeout);
     if (block.armed() && block.expiry() <= tick) return;
-    timeout_class.wheel.reschedule(block, tick);
+    timeout_class.wheel.reschedule(block, Moment{tick});
     update_next(timeout_class);
   }
 
@@ -334,7 +334,7 @@ class TrackerCore {
   void schedule_with_slack(Block& block, Class& timeout_class, Tick hand, Tick deadline) noexcept {
     const Tick slack = (deadline - hand) / 32;
     timeout_class.wheel.schedule(
-        block, deadline - hand > 64 ? relaxed_expiry(deadline - slack, slack) : deadline);
+        block, Moment{deadline - hand > 64 ? relaxed_expiry(deadline - slack, slack) : deadline});
   }
 
   // Adds the connections in `idle`, a bit per position, to those that wait to be handed over.

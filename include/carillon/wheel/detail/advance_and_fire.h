@@ -109,6 +109,9 @@ class AdvanceAndFire {
     model().schedule(node, after(delay), slack);
   }
   void reschedule_after(TimerNode& node, Tick delay) { model().reschedule(node, after(delay)); }
+  void schedule_after(TimerNode& node, Moment,
+                      Tick slack = 0) = delete;  // schedule() takes moments
+  void reschedule_after(TimerNode& node, Moment) = delete;
 
   bool cancel(TimerNode& node) noexcept {
     if (!node.armed()) return false;
@@ -130,7 +133,7 @@ class AdvanceAndFire {
     return model().empty() ? std::nullopt : std::optional<Tick>(next_);
   }
 
-  Tick now() const noexcept { return now_; }
+  Moment now() const noexcept { return Moment{now_}; }
   std::size_t size() const noexcept { return table_.size(); }
   bool empty() const noexcept { return model().size() == 0; }
 
@@ -223,7 +226,7 @@ class AdvanceAndFire {
   Model& model() noexcept { return static_cast<Model&>(*this); }
   const Model& model() const noexcept { return static_cast<const Model&>(*this); }
 
-  Tick after(Tick delay) const noexcept { return now_ + std::min(delay, kNever - now_); }
+  Moment after(Tick delay) const noexcept { return Moment{now_ + std::min(delay, kNever - now_)}; }
 
   template <class OnExpire>
   [[gnu::noinline]] std::size_t process(Tick to, OnExpire& on_expire, std::size_t limit) {

@@ -38,7 +38,7 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
  public:
   // Throws std::out_of_range, with nothing changed, if expiry - now() is more than
   // Wheel::kLongestDelay.
-  void schedule(TimerNode& node, Tick expiry) {
+  void schedule(TimerNode& node, Moment expiry) {
     if (node.armed()) [[unlikely]]
       return move(node, expiry);
     Table::put(entry_for(expiry), node, expiry);
@@ -47,16 +47,16 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
 
   // The timer may fire at any tick of [expiry, expiry + slack] within the wheel's range. The wheel
   // chooses the cheapest (slack.h).
-  void schedule(TimerNode& node, Tick expiry, Tick slack) {
+  void schedule(TimerNode& node, Moment expiry, Tick slack) {
     if constexpr (bounded()) {
       const Tick last = last_tick();
       if (expiry <= last) slack = std::min(slack, last - expiry);
     }
-    schedule(node, relaxed_expiry(expiry, slack));
+    schedule(node, Moment{relaxed_expiry(expiry, slack)});
   }
 
   // Throws as schedule() does.
-  void reschedule(TimerNode& node, Tick expiry) {
+  void reschedule(TimerNode& node, Moment expiry) {
     if (!node.armed()) return schedule(node, expiry);
     // A timer that is due is not left where it stands: it would fire among those that still are.
     if (expiry >= node.expiry() && node.expiry() > now_) {
@@ -126,7 +126,9 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
   friend Base;
 
   // Apart, so that it takes no registers from schedule().
-  [[gnu::noinline, gnu::cold]] void move(TimerNode& node, Tick expiry) { reschedule(node, expiry); }
+  [[gnu::noinline, gnu::cold]] void move(TimerNode& node, Moment expiry) {
+    reschedule(node, expiry);
+  }
 
   static constexpr bool bounded() noexcept {
     return Wheel::kLongestDelay != std::numeric_limits<Tick>::max();
