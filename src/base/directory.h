@@ -1,5 +1,5 @@
 // Directory: a directory that is held open, and used through its descriptor. Whatever is renamed or
-// made at its path later, the files are in this one.
+// made at its path later, the files are in this one. Code that needs a path has held_path().
 //
 //   const Directory directory("carillon-data");
 //   if (directory.error() != 0) ...
@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,15 @@ class Directory {
   // The path of a file in it, for messages.
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
+  // A path that leads to this directory whatever happens at path(), as long as it is open. It is
+  // path() itself where /proc is not there.
+  const std::string& held_path() const { return held_path_; }
+  // The text with path() where it has held_path(), for people.
+  std::string with_path(std::string text) const;
+  // If path() leads to another directory now, or to nothing: what was seen, in words. If the system
+  // cannot tell, nothing.
+  std::optional<std::string> moved() const;
+
   // As open(2), for a file in the directory.
   FileDescriptor open(const std::string& name, int flags, mode_t mode = 0) const;
   // Each of these returns 0 or an errno.
@@ -41,6 +51,7 @@ class Directory {
  private:
   std::string path_;
   FileDescriptor directory_;
+  std::string held_path_;
   int error_ = 0;
 };
 

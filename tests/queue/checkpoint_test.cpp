@@ -52,6 +52,14 @@ void wait_until_gone(const fs::path& path) {
   EXPECT_FALSE(fs::exists(path)) << path;
 }
 
+// Without them no checkpoint can be made.
+void move_options(const fs::path& from, const fs::path& to) {
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("OPTIONS-")) fs::rename(entry.path(), to / name);
+  }
+}
+
 class CheckpointTest : public testing::Test {
  protected:
   void append(std::uint64_t count) {
@@ -74,6 +82,28 @@ class CheckpointTest : public testing::Test {
   std::uint64_t appended_ = 0;
   int copies_ = 0;
 };
+
+// Who has the path then has it alone.
+TEST_F(CheckpointTest, StaysAsFlushesDoInTheDirectoryThatWasOpened) {
+  append(20);
+  const fs::path at = directory_ / "data";
+  const fs::path moved = directory_ / "moved";
+  fs::rename(at, moved);
+  fs::create_directory(at);
+  append(2'000);
+  store_->begin_checkpoint();
+  const Checkpoint checkpoint = wait_for_checkpoint(*store_);
+  EXPECT_EQ(fs::path(checkpoint.path).parent_path(), at);
+  EXPECT_EQ(checkpoints_in(moved).size(), 1u);
+  EXPECT_EQ(batches_in_copy(moved / fs::path(checkpoint.path).filename()), 2'020u);
+  store_->sync();
+  EXPECT_TRUE(fs::is_empty(at));
+  EXPECT_NE(store_->failure().find("its path leads to inode "), std::string::npos);
+  EXPECT_THROW(append(1), StoreError);
+  store_.reset();
+  EXPECT_TRUE(fs::is_empty(at));
+  EXPECT_EQ(batches_in_copy(moved), 2'020u);
+}
 
 TEST_F(CheckpointTest, DoesNotStopAppendsThatWaitForAFlush) {
   append(1);
@@ -216,8 +246,9 @@ TEST_F(CheckpointTest, ThatCannotBeMadeIsAnErrorAndTheNextOneWorks) {
   const Checkpoint flushed = checkpoint_of(*store_);
   store_->release_checkpoint();
   wait_until_gone(flushed.path);
-  const std::string out_of_the_way = directory_ / "elsewhere";
-  fs::rename(directory_ / "data", out_of_the_way);
+  const fs::path elsewhere = directory_ / "elsewhere";
+  fs::create_directory(elsewhere);
+  move_options(directory_ / "data", elsewhere);
   store_->begin_checkpoint();
   try {
     wait_for_checkpoint(*store_);
@@ -225,7 +256,7 @@ TEST_F(CheckpointTest, ThatCannotBeMadeIsAnErrorAndTheNextOneWorks) {
   } catch (const StoreError& error) {
     EXPECT_NE(std::string(error.what()).find("cannot be"), std::string::npos) << error.what();
   }
-  fs::rename(out_of_the_way, directory_ / "data");
+  move_options(elsewhere, directory_ / "data");
   append(10);
   EXPECT_EQ(batches_in_copy(copy(checkpoint_of(*store_))), 20U);
 }

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "simulator/disk_files.h"
@@ -29,6 +31,18 @@ std::string_view take_name(std::string_view& path) {
   return name;
 }
 
+// Takes "/proc/self/fd/N" off a path, and returns N if it is a descriptor of the disk; else -1.
+int take_held(std::string_view& path) {
+  constexpr std::string_view kHeld = "/proc/self/fd/";
+  if (!path.starts_with(kHeld)) return -1;
+  int fd = -1;
+  const char* const begin = path.data() + kHeld.size();
+  const char* const end = std::from_chars(begin, path.data() + path.size(), fd).ptr;
+  if (!Disk::has(fd)) return -1;
+  path.remove_prefix(static_cast<std::size_t>(end - path.data()));
+  return fd;
+}
+
 bool writes(int flags) {
   return (flags & O_ACCMODE) != O_RDONLY;
 }
@@ -46,9 +60,10 @@ Disk* Disk::mounted() {
 }
 
 bool Disk::has(const char* path) {
-  const std::string_view name(path);
-  return the_disk && name.starts_with(kRoot) &&
-         (name.size() == kRoot.size() || name[kRoot.size()] == '/');
+  std::string_view name(path);
+  if (!the_disk) return false;
+  if (take_held(name) >= 0) return true;
+  return name.starts_with(kRoot) && (name.size() == kRoot.size() || name[kRoot.size()] == '/');
 }
 
 Disk::Disk() : root_(std::make_shared<File>(1, true)) {}
@@ -87,10 +102,13 @@ int Disk::add_descriptor(const FilePointer& file, int flags) {
 Disk::Place Disk::find(int at, const char* path) const {
   std::string_view rest(path);
   Place place{.file = root_};
-  if (rest.starts_with('/')) {
+  const int held = take_held(rest);
+  if (held < 0 && rest.starts_with('/')) {
     rest.remove_prefix(kRoot.size());
   } else {
-    place.file = descriptors_.at(at)->file;
+    const auto from = descriptors_.find(held < 0 ? at : held);
+    if (from == descriptors_.end()) return {.file = nullptr, .error = ENOENT};
+    place.file = from->second->file;
   }
   for (std::string_view name = take_name(rest); !name.empty(); name = take_name(rest)) {
     if (!place.file || !place.file->is_directory)

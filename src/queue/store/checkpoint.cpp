@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kDigits = 16;
 
-// Returns true for the names that new_checkpoint_path() gives, and for what RocksDB calls them
+// Returns true for the names that new_name() gives, and for what RocksDB calls them
 // while it makes them. Nothing else in a data directory may be deleted.
 bool is_checkpoint(std::string_view name) {
   if (name.ends_with(".tmp")) name.remove_suffix(4);
@@ -37,14 +37,14 @@ bool is_checkpoint(std::string_view name) {
          name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-}  // namespace
-
-std::string new_checkpoint_path(const std::string& directory) {
+std::string new_name() {
   std::random_device random;
   std::array<char, kDigits + 1> name{};
   std::snprintf(name.data(), name.size(), "%08x%08x", random(), random());
-  return (fs::absolute(directory) / (std::string(kPrefix) + name.data())).string();
+  return std::string(kPrefix) + name.data();
 }
+
+}  // namespace
 
 // What cannot be removed takes space, and harms nothing else.
 void remove_left_checkpoints(const std::string& directory) {
@@ -72,9 +72,11 @@ void RocksState::link_files(const std::string& path) const {
 
 // --- The thread.
 
-StateCheckpoint::StateCheckpoint(const RocksState& state, std::string path)
+StateCheckpoint::StateCheckpoint(const RocksState& state)
     : state_(state),
-      checkpoint_{.path = std::move(path), .number = state.flushed()},
+      made_at_(state.files().held_path() + "/" + new_name()),
+      checkpoint_{.path = fs::absolute(state.files().with_path(made_at_)).string(),
+                  .number = state.flushed()},
       position_(state.flushed_position()) {
   thread_ = std::thread([this] { run(); });
 }
@@ -89,22 +91,22 @@ void StateCheckpoint::run() {
     make();
     phase_.store(Phase::kMade);
   } catch (const std::exception& why) {
-    failure_ = why.what();
+    failure_ = state_.files().with_path(why.what());
     phase_.store(Phase::kFailed);
   }
   remove_.acquire();
   std::error_code ignored;  // the next start tries again
-  fs::remove_all(checkpoint_.path, ignored);
+  fs::remove_all(made_at_, ignored);
   phase_.store(Phase::kGone);
 }
 
 // A state that has changes and no log is refused when it is opened: it could be damage. The log of
 // a checkpoint has a header alone, which says that every change up to the state's is durable.
 void StateCheckpoint::make() {
-  state_.link_files(checkpoint_.path);
-  const base::Directory directory(checkpoint_.path);
+  state_.link_files(made_at_);
+  const base::Directory directory(made_at_);
   if (directory.error() != 0)
-    throw StoreError("the checkpoint " + checkpoint_.path +
+    throw StoreError("the checkpoint " + made_at_ +
                      " cannot be opened: " + std::generic_category().message(directory.error()));
   LocalLog::make(directory, state_.identity(), position_);
 }

@@ -1,9 +1,9 @@
 // StateCheckpoint: the files of a state at one moment, as a directory that opens as a store.
 //
-//   StateCheckpoint checkpoint(state, "/data/checkpoint-1");     // begins; another thread makes it
+//   StateCheckpoint checkpoint(state);           // begins; another thread makes it
 //   ...
 //   if (const auto made = checkpoint.made()) copy_elsewhere(made->path);
-//   checkpoint.remove();                                         // begins; the same thread does it
+//   checkpoint.remove();                         // begins; the same thread does it
 //   ...
 //   if (checkpoint.gone()) ...
 //
@@ -35,10 +35,11 @@ namespace carillon::queue {
 // Thread safety: none; one thread calls the methods.
 class StateCheckpoint {
  public:
-  // Begins to make the directory `path`, which is absolute and does not exist. `state` must outlive
-  // the checkpoint, and may be used meanwhile; but neither flushed nor resumed while the checkpoint
-  // is being made. Throws std::system_error if there can be no more threads.
-  StateCheckpoint(const RocksState& state, std::string path);
+  // Begins to make a directory in that of `state`, which must outlive the checkpoint, and may be
+  // used meanwhile; but neither flushed nor resumed while the checkpoint is being made. No other
+  // machine, and no other time, has a checkpoint of this path: who looks for it finds it, or
+  // nothing. Throws std::system_error if there can be no more threads, or no path to the directory.
+  explicit StateCheckpoint(const RocksState& state);
   // Waits until the directory is removed.
   ~StateCheckpoint();
   StateCheckpoint(const StateCheckpoint&) = delete;
@@ -59,6 +60,7 @@ class StateCheckpoint {
   void make();
 
   const RocksState& state_;
+  const std::string made_at_;  // by the directory that is open; for others it is checkpoint_.path
   // The thread writes them before it sets the phase.
   Checkpoint checkpoint_;
   const LogPosition position_;  // of the last change in it
@@ -69,10 +71,6 @@ class StateCheckpoint {
   std::binary_semaphore remove_{0};
   std::thread thread_;
 };
-
-// Returns the path for a new checkpoint of the store in `directory`. No other machine, and no other
-// time, has a checkpoint of this path: who looks for it finds it, or nothing.
-std::string new_checkpoint_path(const std::string& directory);
 
 // Removes the checkpoints that a process has left in `directory` when it died. REQUIRES: no process
 // has the store open.

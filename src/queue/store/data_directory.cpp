@@ -71,17 +71,13 @@ DataDirectory::DataDirectory(const std::string& path) : path_(path) {
   lock();
 }
 
-DataDirectory::~DataDirectory() {
-  ::close(lock_);
-}
-
 bool DataDirectory::has_store() const {
   std::error_code ignored;
   return fs::exists(fs::path(path_) / "CURRENT", ignored);
 }
 
 std::string DataDirectory::message(const std::string& what) const {
-  return "data directory " + path_ + " " + what;
+  return "data directory " + path_ + " " + (files_ ? files_->with_path(what) : what);
 }
 
 // Only the owner may read the directory, as the jobs' bodies are in it.
@@ -118,19 +114,18 @@ void DataDirectory::refuse_other_things() const {
 }
 
 void DataDirectory::lock() {
-  const std::string file = path_ + "/" + kOwnerFile;
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) throw StoreError(message(std::string("is not writable: ") + std::strerror(errno)));
+  lock_ = files_->open(kOwnerFile, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (!lock_) throw StoreError(message(std::string("is not writable: ") + std::strerror(errno)));
   const std::string self = std::to_string(::getpid());
-  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
     // Only the lock counts. The id is there for the error message of another process, and writing
     // it may fail on a full disk.
-    if (::ftruncate(lock_, 0) == 0) std::ignore = ::pwrite(lock_, self.data(), self.size(), 0);
+    if (::ftruncate(lock_.get(), 0) == 0)
+      std::ignore = ::pwrite(lock_.get(), self.data(), self.size(), 0);
     return;
   }
   const int error = errno;
-  const std::string owner = read_owner(lock_);
-  ::close(lock_);
+  const std::string owner = read_owner(lock_.get());
   if (error != EWOULDBLOCK)
     throw StoreError(message(std::string("cannot be locked: ") + std::strerror(error)));
   // Processes of two containers may have the same id: each server is process 1 of its own.

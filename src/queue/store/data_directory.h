@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/directory.h"
+#include "base/file_descriptor.h"
 
 namespace carillon::queue {
 
@@ -17,7 +18,6 @@ class DataDirectory {
   // until destroyed. Throws StoreError, with one line that names the directory, if the directory is
   // locked already, not writable, not a directory, or has other things in it.
   explicit DataDirectory(const std::string& path);
-  ~DataDirectory();
   DataDirectory(const DataDirectory&) = delete;
   DataDirectory& operator=(const DataDirectory&) = delete;
 
@@ -26,7 +26,7 @@ class DataDirectory {
   // Returns true if there is a store in it.
   bool has_store() const;
 
-  // Returns "data directory PATH WHAT", for errors.
+  // Returns "data directory PATH WHAT", for errors. `what` may have files().held_path().
   std::string message(const std::string& what) const;
 
  private:
@@ -38,7 +38,7 @@ class DataDirectory {
 
   std::string path_;
   std::optional<base::Directory> files_;
-  int lock_ = -1;
+  base::FileDescriptor lock_;
 };
 
 }  // namespace carillon::queue

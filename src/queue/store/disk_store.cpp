@@ -5,6 +5,7 @@
 #include <rocksdb/perf_context.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <limits>
@@ -56,6 +57,7 @@ struct DiskStore::Parts {
   mutable EmptyPlaces empty_places;
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
+  std::atomic<std::chrono::steady_clock::time_point> next_look_at_path{};
   LogNumber trimmed = 0;                   // the log, up to here
   std::optional<LogNumber> to_checkpoint;  // a checkpoint with the changes up to here is to be made
   std::unique_ptr<StateCheckpoint> checkpoint;
@@ -175,7 +177,14 @@ const std::vector<std::string>& DiskStore::dropped() const {
   return parts_->log.dropped();
 }
 
+// The owner asks often. That the directory has moved is found out now and then: no file is written
+// elsewhere because of it.
 std::string DiskStore::failure() const {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= parts_->next_look_at_path.load()) {
+    parts_->next_look_at_path.store(now + std::chrono::seconds(1));
+    parts_->state.look_at_path();
+  }
   return parts_->failure();
 }
 
@@ -265,8 +274,7 @@ std::optional<Checkpoint> DiskStore::poll_checkpoint() {
     if (parts.checkpoint && !parts.checkpoint->gone()) return std::nullopt;  // the one before
     parts.checkpoint.reset();
     if (!parts.flush_up_to(*parts.to_checkpoint)) return std::nullopt;
-    parts.checkpoint =
-        std::make_unique<StateCheckpoint>(parts.state, new_checkpoint_path(parts.state.path()));
+    parts.checkpoint = std::make_unique<StateCheckpoint>(parts.state);
     parts.to_checkpoint.reset();
     return std::nullopt;
   } catch (const StoreError&) {
@@ -384,7 +392,8 @@ void DiskStore::Parts::tell_damage() const {
   if (told_damages >= all.size()) return;
   throw StoreDamage(state.message("is damaged: " + describe(all[told_damages++]) +
                                   "; it is gone around from now on; carillon check --data " +
-                                  state.path() + " names the jobs when the server is stopped"));
+                                  state.files().path() +
+                                  " names the jobs when the server is stopped"));
 }
 
 std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexKey& end,

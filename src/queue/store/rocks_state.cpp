@@ -59,7 +59,7 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 
 RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
     : directory_(path), troubles_(std::make_shared<RocksTroubles>()) {
-  remove_left_checkpoints(directory_.path());
+  remove_left_checkpoints(files().held_path());
   open(options);
   check_format();
   const auto identity = number_of(get(kMeta, kIdentityKey));
@@ -83,11 +83,11 @@ RocksState::Opened::~Opened() {
 
 void RocksState::open(const DiskStoreOptions& options) {
   rocksdb::DBOptions database_options = state_options(options);
-  database_options.info_log = std::make_shared<WarningsLog>(directory_.path());
+  database_options.info_log = std::make_shared<WarningsLog>(files());
   database_options.listeners = {troubles_};
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
-  const Status status = rocksdb::DB::Open(database_options, directory_.path(),
+  const Status status = rocksdb::DB::Open(database_options, files().held_path(),
                                           state_families(options), &handles, &opened);
   // It names the families. Nothing was changed.
   if (status.IsInvalidArgument()) {
@@ -268,6 +268,10 @@ void RocksState::resume(std::uint32_t chain) {
 
 bool RocksState::resuming() const {
   return troubles_->is_resuming();
+}
+
+void RocksState::look_at_path() {
+  if (const auto seen = files().moved()) troubles_->set_broken(*seen);
 }
 
 std::optional<std::string> RocksState::broken() const {

@@ -19,8 +19,11 @@
 // that was applied is durable in the log. RocksDB never flushes by itself here: its memtables have
 // no limit, and it is told not to recover from errors on its own.
 //
-// Thread safety: one thread; any other may call broken(), link_files(), get(), get_at_hand() and
-// scan() at the same time, and calls what on_failure() was given.
+// *The files are in the directory that was opened*, also when its path leads elsewhere later:
+// RocksDB gets a path that goes through the descriptor.
+//
+// Thread safety: one thread; any other may call broken(), look_at_path(), link_files(), get(),
+// get_at_hand() and scan() at the same time, and calls what on_failure() was given.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -103,6 +106,8 @@ class RocksState {
   void resume(std::uint32_t chain);
   // Returns true if another thread tries that: resume() throws until it has ended.
   bool resuming() const;
+  // Finds out whether the directory is still at its path; it is broken if not.
+  void look_at_path();
   // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
   std::optional<std::string> broken() const;
   // As Store::on_failure().
@@ -144,7 +149,6 @@ class RocksState {
   // REQUIRES: two keys or more, which rise.
   std::vector<double> sizes_in_files(Family family, const std::vector<IndexKey>& keys) const;
 
-  const std::string& path() const { return directory_.path(); }
   const base::Directory& files() const { return directory_.files(); }
   // "data directory PATH WHAT", for errors.
   std::string message(const std::string& what) const { return directory_.message(what); }

@@ -10,18 +10,15 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <string>
 #include <tuple>
 
 namespace carillon::queue {
 
-WarningsLog::WarningsLog(const std::string& directory) : Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {
-  const std::string path = directory + "/LOG";
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-}
-
-WarningsLog::~WarningsLog() {
-  if (file_ >= 0) ::close(file_);
-}
+WarningsLog::WarningsLog(const base::Directory& directory)
+    : Logger(rocksdb::InfoLogLevel::WARN_LEVEL),
+      directory_(directory),
+      file_(directory.open("LOG", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
 
 void WarningsLog::Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) {
   if (level >= GetInfoLogLevel() && level < rocksdb::InfoLogLevel::HEADER_LEVEL)
@@ -37,10 +34,11 @@ void WarningsLog::Logv(const char* format, va_list arguments) {
   const int text = std::vsnprintf(line.data() + size, line.size() - size, format, arguments);
   if (text > 0) size = std::min(size + static_cast<std::size_t>(text), line.size() - 1);
   line[size++] = '\n';
+  const std::string text_line = directory_.with_path(std::string(line.data(), size));
   struct stat status {};
-  if (::fstat(file_, &status) != 0) return;
-  if (status.st_size >= static_cast<off_t>(kLarge)) std::ignore = ::ftruncate(file_, 0);
-  std::ignore = ::write(file_, line.data(), size);
+  if (::fstat(file_.get(), &status) != 0) return;
+  if (status.st_size >= static_cast<off_t>(kLarge)) std::ignore = ::ftruncate(file_.get(), 0);
+  std::ignore = ::write(file_.get(), text_line.data(), text_line.size());
 }
 
 }  // namespace carillon::queue

@@ -11,15 +11,17 @@
 
 #include <cstdarg>
 #include <cstddef>
-#include <string>
+
+#include "base/directory.h"
+#include "base/file_descriptor.h"
 
 namespace carillon::queue {
 
 class WarningsLog final : public rocksdb::Logger {
  public:
-  // Appends to the LOG in `directory`. When it has kLarge bytes, it begins anew.
-  explicit WarningsLog(const std::string& directory);
-  ~WarningsLog() override;
+  // Appends to the LOG in `directory`, which must outlive this. When it has kLarge bytes, it begins
+  // anew.
+  explicit WarningsLog(const base::Directory& directory);
 
   using Logger::Logv;
   void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override;
@@ -29,7 +31,8 @@ class WarningsLog final : public rocksdb::Logger {
  private:
   static constexpr std::size_t kLarge = 1 << 20;
 
-  int file_;
+  const base::Directory& directory_;
+  const base::FileDescriptor file_;
 };
 
 }  // namespace carillon::queue

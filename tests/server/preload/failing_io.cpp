@@ -128,8 +128,20 @@ bool has_rule(Call call, int fd) {
   });
 }
 
+// RocksDB reaches the files of a directory through its descriptor: /proc/self/fd/7/LOCK.
+const char* resolve(const char* path, Name& name) {
+  int fd = -1;
+  int used = 0;
+  if (std::sscanf(path, "/proc/self/fd/%d%n", &fd, &used) != 1) return path;
+  name_of(fd, name);
+  std::snprintf(name.data() + std::strlen(name.data()), NAME_MAX, "%s", path + used);
+  return name.data();
+}
+
 int open_file(const char* path, int flags, mode_t mode) {
-  if (fails((flags & O_CREAT) != 0 ? kCreate : kOpen, [&] { return path; })) return -1;
+  Name name;
+  if (fails((flags & O_CREAT) != 0 ? kCreate : kOpen, [&] { return resolve(path, name); }))
+    return -1;
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
@@ -162,7 +174,7 @@ int openat(int at, const char* path, int flags, ...) {
   const bool makes = (flags & (O_CREAT | O_TMPFILE)) != 0;
   Name name;
   const auto whole = [&] {
-    if (path[0] == '/' || at == AT_FDCWD) return path;
+    if (path[0] == '/' || at == AT_FDCWD) return resolve(path, name);
     name_of(at, name);
     std::snprintf(name.data() + std::strlen(name.data()), NAME_MAX, "/%s", path);
     return static_cast<const char*>(name.data());
@@ -220,7 +232,8 @@ int ftruncate(int fd, off_t size) noexcept {
 }
 
 int rename(const char* from, const char* to) noexcept {
-  if (fails(kRename, [&] { return to; })) return -1;
+  Name name;
+  if (fails(kRename, [&] { return resolve(to, name); })) return -1;
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 }
