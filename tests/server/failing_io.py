@@ -49,8 +49,8 @@ class Rule:
     """Some calls that fail. The rules are asked in the order in which they were made, until one
     lets the call fail."""
 
-    def __init__(self, memory: mmap.mmap, at: int):
-        self._memory, self._at = memory, at
+    def __init__(self, memory: mmap.mmap, at: int, bits: int):
+        self._memory, self._at, self._bits = memory, at, bits
 
     @property
     def seen(self) -> int:
@@ -66,6 +66,10 @@ class Rule:
         """From now on no call fails by it."""
         _CALLS.pack_into(self._memory, self._at, 0)
         self.release()
+
+    def turn(self, on: bool) -> None:
+        """Calls fail by it from now on, or none does."""
+        _CALLS.pack_into(self._memory, self._at, self._bits if on else 0)
 
     def release(self) -> None:
         """Lets the calls go on to fail that wait because of `holds`."""
@@ -128,4 +132,4 @@ class Faults(contextlib.AbstractContextManager):
         numbers = (0, error, after, times, 0, 0, int(holds), takes_ms)
         _RULE.pack_into(self._memory, at, *numbers, text)
         _CALLS.pack_into(self._memory, at, bits)  # on, now that it is complete
-        return Rule(self._memory, at)
+        return Rule(self._memory, at, bits)

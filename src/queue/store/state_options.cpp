@@ -31,17 +31,19 @@ constexpr std::size_t kErasuresInIt = 512;
 // what the log holds durably may reach a file (rocks_state.h).
 constexpr std::size_t kNeverFull = std::size_t{64} << 30;
 constexpr int kNoLimit = 1 << 30;
+constexpr int kManyMemtables = 1 << 10;  // times kNeverFull it must fit into 64 bits
 
 ColumnFamilyOptions family_options(const DiskStoreOptions& options,
                                    const std::shared_ptr<rocksdb::Cache>& cache) {
   ColumnFamilyOptions family;
   family.write_buffer_size = kNeverFull;
   family.arena_block_size = 1 << 20;
-  family.max_write_buffer_number = 4;
   family.compression = rocksdb::kLZ4Compression;
   // RocksDB never makes a writer wait: it would be the server's loop. While compaction is far
   // behind, the store begins no flush (RocksState::behind).
   family.level0_slowdown_writes_trigger = family.level0_stop_writes_trigger = kNoLimit;
+  // With room for 4 of them, Flush() waits when two memtables of failed flushes are there.
+  family.max_write_buffer_number = kManyMemtables;
   family.soft_pending_compaction_bytes_limit = family.hard_pending_compaction_bytes_limit = 0;
   family.level_compaction_dynamic_level_bytes = true;
   const std::size_t file_bytes = std::max<std::size_t>(options.recent / 2, 1 << 20);
