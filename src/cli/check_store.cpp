@@ -70,7 +70,9 @@ void add_damages(const queue::StoreReport& report, const std::string& advice, Fi
   for (const std::string& line : report.dropped)
     findings.warn("log", line, "nothing: a start leaves it out, too");
   if (report.lost_jobs == 0) {
-    findings.warn("jobs", "none is known to be lost", advice);
+    findings.warn(
+        "jobs", "none is known to be lost; what a change did that is missing in the log is unknown",
+        advice);
   } else {
     findings.fail("jobs",
                   fmt::format("{} cannot be read ({}); {} are whole",

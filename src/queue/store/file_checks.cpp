@@ -35,7 +35,7 @@ Status verify_table(const std::string& path) {
   options.env = state_environment();
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   rocksdb::SstFileReader reader(options);
-  if (const Status status = reader.Open(path); !status.ok()) return status;
+  if (Status status = reader.Open(path); !status.ok()) return status;
   rocksdb::ReadOptions reading;
   reading.readahead_size = kReadAhead;
   reading.fill_cache = false;
@@ -74,13 +74,13 @@ class BlobFile {
 
   Status verify() {
     std::string_view head;
-    if (const Status status = read(0, kHead, head); !status.ok()) return status;
+    if (Status status = read(0, kHead, head); !status.ok()) return status;
     if (number_at<std::uint32_t>(head, 0) != kMagic)
       return Status::Corruption("its head is not as it was written");
     std::uint64_t at = kHead;
     while (at < size_) {
       if (size_ - at == kFoot) return verify_foot(at);
-      if (const Status status = verify_record(at); !status.ok()) return status;
+      if (Status status = verify_record(at); !status.ok()) return status;
     }
     return Status::OK();
   }
@@ -92,7 +92,7 @@ class BlobFile {
 
   Status verify_foot(std::uint64_t at) {
     std::string_view foot;
-    if (const Status status = read(at, kFoot, foot); !status.ok()) return status;
+    if (Status status = read(at, kFoot, foot); !status.ok()) return status;
     const bool is_whole =
         number_at<std::uint32_t>(foot, 0) == kMagic &&
         masked(base::crc32c(0, foot.substr(0, kFoot - 4))) == number_at<std::uint32_t>(foot, 28);
@@ -101,7 +101,7 @@ class BlobFile {
 
   Status verify_record(std::uint64_t& at) {
     std::string_view bytes;
-    if (const Status status = read(at, kRecordHead, bytes); !status.ok()) return status;
+    if (Status status = read(at, kRecordHead, bytes); !status.ok()) return status;
     const std::string head(bytes);
     const auto key = number_at<std::uint64_t>(head, 0);
     const auto value = number_at<std::uint64_t>(head, 8);
@@ -111,7 +111,7 @@ class BlobFile {
     std::uint32_t crc = 0;
     const std::uint64_t end = at + kRecordHead + key + value;
     for (std::uint64_t from = at + kRecordHead; from < end; from += bytes.size()) {
-      if (const Status status = read(from, std::min<std::uint64_t>(kReadAhead, end - from), bytes);
+      if (Status status = read(from, std::min<std::uint64_t>(kReadAhead, end - from), bytes);
           !status.ok())
         return status;
       crc = base::crc32c(crc, bytes);
@@ -126,7 +126,7 @@ class BlobFile {
     if (at < from_ || at + size > from_ + buffer_.size()) {
       buffer_.resize(2 * kReadAhead);
       rocksdb::Slice got;
-      const Status status = file_->Read(at, buffer_.size(), {}, &got, buffer_.data(), nullptr);
+      Status status = file_->Read(at, buffer_.size(), {}, &got, buffer_.data(), nullptr);
       if (!status.ok()) {
         buffer_.clear();
         return status;
@@ -148,7 +148,7 @@ class BlobFile {
 Status verify(const StateFile& file) {
   if (!file.has_blobs) return verify_table(file.path);
   BlobFile blobs;
-  const Status status = blobs.open(file.path);
+  Status status = blobs.open(file.path);
   return status.ok() ? blobs.verify() : status;
 }
 

@@ -176,7 +176,7 @@ void read_log(const std::string& path, const States& states, const Log::Each& ea
       first.read(start, [](LogNumber, std::string_view) {});
       add_damages(report, first.damage());
       if (!first.damage().empty()) {
-        report.damages.push_back(
+        report.damages.emplace_back(
             "the changes of the log are left out: some are missing, and the "
             "state does not say which of them it has");
         return;
@@ -187,7 +187,7 @@ void read_log(const std::string& path, const States& states, const Log::Each& ea
     add_damages(report, reader.damage());
     report.dropped = reader.dropped();
   } catch (const StoreError& why) {
-    report.damages.push_back(why.what());
+    report.damages.emplace_back(why.what());
   }
 }
 
