@@ -48,6 +48,8 @@ class WrongClocks {
     UtcMs earliest = 0;
     UtcMs latest = 0;
     bool delay = false;
+    // By the right clock, too. 0: it does not expire.
+    UtcMs expires = 0;
     // The right time at which the ttr of the reservation is over; 0 if the job is not reserved.
     UtcMs held_until = 0;
   };
@@ -73,7 +75,7 @@ class WrongClocks {
   }
 
   void step() {
-    switch (below(16)) {
+    switch (below(19)) {
       case 0:
         return one_in(2) || (boots_ && wrong_since_boot_) ? put_right() : set_wrong();
       case 1:
@@ -96,6 +98,12 @@ class WrongClocks {
         return one_in(4) ? disconnect() : void();
       case 12:
         return one_in(4) ? pause() : void();
+      case 13:
+        return put_with_key();
+      case 14:
+        return put_batch();
+      case 15:
+        return end_one_that_has_a_key();
       default:
         return pass(1 + below(one_in(5) ? 30'000 : 300));
     }
@@ -104,6 +112,8 @@ class WrongClocks {
   // --- The clock.
 
   void set_error(std::int64_t error) {
+    if (error_ != 0) wrong_for_long_ = wrong_for_long_ || right() >= wrong_from_ + 60'000;
+    if (error_ == 0) wrong_from_ = right();
     queue_.step_wall_clock(error - error_);
     if (error != error_) ++steps_;
     error_ = error;
@@ -189,10 +199,86 @@ class WrongClocks {
       order.due_at = right() + delay;
       job.earliest = job.latest = *order.due_at;
     }
+    // A job that expires is never handed out after that, and is not lost before it, once the clock
+    // is right.
+    if (one_in(6)) {
+      const Millis age = 1 + delay + below(one_in(2) ? 2'000 : 4'000'000);
+      job.expires = right() + age;
+      one_in(2) ? void(order.expires_in = age) : void(order.expires_at = job.expires);
+    }
     const JobId id = queue_.put(producer, "body", order);
     ASSERT_NE(id, 0U);
     last_append_ = right();
     jobs_.emplace(id, job);
+  }
+
+  // --- Windows: they end by the right clock, and not before.
+
+  // A window lasts up to `kLate` longer after a boot.
+  static constexpr Millis kLate = 61'000;
+  struct Window {
+    JobId id = 0;       // of the job; 0 if it is gone
+    UtcMs until = 0;    // of the right clock
+    Millis window = 0;  // while the job is there
+  };
+  Millis a_window() { return 1 + below(one_in(2) ? 5'000 : 4'000'000); }
+
+  void expect_window(const char* what, const Window& window, bool exists) {
+    const UtcMs now = right();
+    if (exists && error_ == 0) {
+      EXPECT_LE(now, window.until + (boots_ ? kLate + down_ : 0)) << what;
+    } else if (!exists) {
+      EXPECT_GE(now, window.until)
+          << what << " of the job " << window.id << ", clock wrong by " << error_ << " ms";
+    }
+  }
+  void put_with_key() {
+    const std::string key(1, static_cast<char>('a' + below(4)));
+    Window& known = keys_[key];
+    engine().use(worker_, "keys");
+    const Millis window = a_window();
+    const PutOutcome put = engine().put(
+        worker_, queue_.now(), {.due_in = 999'999'999, .key = key, .key_window = window}, "body");
+    const bool exists = put.result == PutOutcome::Result::kExists;
+    if (known.id != 0) {
+      EXPECT_TRUE(exists);
+      return;
+    }
+    expect_window("a window", known, exists);
+    if (exists) return;
+    last_append_ = right();
+    known = {.id = put.id, .window = window};
+  }
+  void end_one_that_has_a_key() {
+    for (auto& [key, window] : keys_) {
+      if (window.id == 0) continue;
+      // Its work is done, so the window counts.
+      ASSERT_TRUE(engine().reserve_job(worker_, queue_.now(), window.id));
+      ASSERT_TRUE(engine().remove(worker_, queue_.now(), window.id).done);
+      last_append_ = right();
+      window = {.until = right() + window.window};
+      return;
+    }
+  }
+  void put_batch() {
+    const std::string token(1, static_cast<char>('t' + below(2)));
+    engine().use(worker_, "keys");
+    const std::vector<NewJob> jobs{{.order = {.due_in = 999'999'999}, .body = "body"}};
+    const Millis window = a_window();
+    const BatchOutcome put =
+        engine().put_all(worker_, queue_.now(), jobs, {.once = token, .window = window});
+    const bool exists = put.result == BatchOutcome::Result::kAlready;
+    expect_window("a token", tokens_[token], exists);
+    if (exists) return;
+    last_append_ = right();
+    tokens_[token] = {.until = right() + window};
+  }
+  // Returns true if the job is gone because it has expired. A moment in doubt counts after a
+  // minute: if the clock is wrong for longer than that, it is believed.
+  bool is_gone(JobId id, const Job& job) {
+    if (job.expires == 0 || engine().job_stats(queue_.now(), id)) return false;
+    EXPECT_TRUE(right() >= job.expires || wrong_for_long_) << "job " << id << " expired early";
+    return true;
   }
 
   void wait() {
@@ -218,7 +304,11 @@ class WrongClocks {
     const auto got = engine().reserve_job(worker_, queue_.now(), *id);
     settle();
     Job& job = jobs_.at(*id);
-    EXPECT_EQ(got.has_value(), right() >= job.held_until) << "job " << *id;
+    if (job.expires != 0) {
+      if (got) expect_not_expired(*id, job);
+    } else {
+      EXPECT_EQ(got.has_value(), right() >= job.held_until) << "job " << *id;
+    }
     if (got) job.held_until = right() + kTtr;
     if (got && one_in(3)) remove(*id);
   }
@@ -281,6 +371,10 @@ class WrongClocks {
     }
   }
 
+  void expect_not_expired(JobId id, const Job& job) {
+    if (error_ != 0) return;
+    EXPECT_LT(right(), job.expires + slack() + down_) << "expired: job " << id;
+  }
   void take(const Delivery& delivery) {
     const JobId id = delivery.job.id;
     ASSERT_TRUE(jobs_.contains(id)) << "job " << id << " fired again";
@@ -294,6 +388,7 @@ class WrongClocks {
       EXPECT_GE(right(), job.earliest) << "early: " << what;
     }
     job.held_until = right() + kTtr;
+    if (job.expires != 0) expect_not_expired(id, job);
     if (!one_in(4)) return;
     if (delivery.client == worker_) remove(id);
   }
@@ -302,8 +397,10 @@ class WrongClocks {
     if (error_ != 0) return;
     engine().advance(queue_.now());  // the engine learns that the clock was put right
     settle();
+    std::erase_if(jobs_, [this](const auto& each) { return is_gone(each.first, each.second); });
     for (const auto& [id, job] : jobs_) {
       if (job.latest + slack() + down_ > right() || job.held_until > right()) continue;
+      if (job.expires != 0 && job.expires <= right() + slack() + down_) continue;
       const JobState state = engine().job_stats(queue_.now(), id)->state;
       EXPECT_EQ(static_cast<int>(state), static_cast<int>(JobState::kReady))
           << "late: job " << id << ", right time " << right() << ", due " << job.latest;
@@ -324,7 +421,8 @@ class WrongClocks {
     }
     pass(last - right() + 10'000);
     for (int n = 0; n < 100 && !jobs_.empty(); ++n) {
-      pass(100);
+      pass(n == 50 ? kLate : 100);
+      std::erase_if(jobs_, [this](const auto& each) { return is_gone(each.first, each.second); });
       while (true) {
         const auto got = engine().reserve(worker_, queue_.now(), 0);
         if (got->kind != Delivery::Kind::kReserved) break;
@@ -347,6 +445,10 @@ class WrongClocks {
   ClientId worker_ = 0;
   ClientId waiting_ = 0;
   bool waits_ = false;
+  UtcMs wrong_from_ = 0;
+  bool wrong_for_long_ = false;  // since then all moments may have expired
+  std::map<std::string, Window> keys_;
+  std::map<std::string, Window> tokens_;
   std::map<JobId, Job> jobs_;
   std::map<std::string, UtcMs> paused_until_;
   UtcMs last_append_ = right();

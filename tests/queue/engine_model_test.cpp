@@ -120,7 +120,7 @@ class History {
 
   void crash() {
     end_outage();
-    queue_.crash();
+    queue_.restart();  // without a boot, which puts the time since the last append in doubt
     model_.crash();
     clients_.clear();
     connect(4);

@@ -141,6 +141,7 @@ TEST_F(EngineRetention, AWallClockThatIsSetForwardMakesNoJobGoEarly) {
   keep(kHour);
   const JobId id = dead();
   queue.step_wall_clock(static_cast<std::int64_t>(10 * kHour));
+  queue.pass(0);
   settle();
   pass(kHour - 10);
   EXPECT_TRUE(is_there(id));

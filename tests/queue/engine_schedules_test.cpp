@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/job_bulk.h"
 #include "queue/test_calendar.h"
 #include "queue/virtual_queue.h"
 
@@ -55,6 +56,37 @@ class SchedulesTest : public testing::Test {
       settle();
     }
     settle();
+  }
+  // The engine sees it.
+  void set_clock_ahead(Millis ms) { step_clock(static_cast<std::int64_t>(ms)); }
+  void set_clock_back(Millis ms) { step_clock(-static_cast<std::int64_t>(ms)); }
+  void step_clock(std::int64_t ms) {
+    queue.step_wall_clock(ms);
+    queue.pass(1);
+    settle();
+  }
+  // For 38 s the clock is 30 days ahead.
+  void expect_wrong_clock_caught_up(bool restarts) {
+    Schedule schedule = every(5 * kSecond);
+    schedule.catch_up = CatchUp::kAll;
+    schedule.catch_up_window = kHour;
+    set(schedule);
+    pass(10 * kSecond);
+    set_clock_ahead(30 * kDay);
+    pass(38 * kSecond);
+    if (restarts) queue.restart();
+    while (work()) {
+    }
+    if (restarts) {
+      queue.step_wall_clock(-static_cast<std::int64_t>(30 * kDay));
+      queue.restart();
+      pass(1);
+    } else {
+      set_clock_back(30 * kDay);
+    }
+    EXPECT_EQ(jobs(), (Seconds{15, 20, 25, 30, 35, 40, 45}));
+    pass(10 * kSecond);
+    EXPECT_EQ(jobs(), (Seconds{15, 20, 25, 30, 35, 40, 45, 50, 55}));
   }
   // Returns the due times of the jobs that are there, in s since the test began.
   std::vector<UtcMs> jobs() {
@@ -576,11 +608,78 @@ TEST_F(SchedulesTest, AClockThatWasAheadForAWhileLosesNoOccurrence) {
   pass(0);
   queue.restart();
   pass(kMinute);
-  EXPECT_EQ(record().fired, 4u);
+  EXPECT_EQ(record().fired, 5u);
   EXPECT_EQ(record().last_occurrence, kStart + 3 * kMinute);
   pass(10 * kDay);
-  EXPECT_EQ(record().fired, 10u * 24 * 60 + 2);  // all but the second
-  EXPECT_EQ(record().spans.size(), 2u);
+  EXPECT_EQ(record().fired, 10u * 24 * 60 + 3);
+  EXPECT_EQ(record().spans.size(), 1u);
+}
+
+// At 03:59:56 the clock goes an hour ahead, and is put right at 04:00:02.
+TEST_F(SchedulesTest, AnOccurrenceThatFallsIntoAWrongClockFiresWhenItIsPutRight) {
+  Schedule schedule = daily("04:00");
+  schedule.catch_up = CatchUp::kNone;
+  set(schedule);
+  const UtcMs four = engine().schedule(queue.now(), "s", 1)->next.front();
+  pass(four - kStart - 4 * kSecond);
+  set_clock_ahead(kHour);
+  pass(6 * kSecond);
+  EXPECT_EQ(record().fired, 0u);
+  set_clock_back(kHour);
+  EXPECT_EQ(record().fired, 1u);
+  EXPECT_EQ(record().last_occurrence, four);
+  pass(kDay - kHour);
+  EXPECT_EQ(record().fired, 1u);
+}
+
+TEST_F(SchedulesTest, WhatFellIntoAWrongClockIsCaughtUpWhenItIsPutRight) {
+  expect_wrong_clock_caught_up(false);
+}
+
+TEST_F(SchedulesTest, WhatFellIntoAWrongClockIsCaughtUpOverRestarts) {
+  expect_wrong_clock_caught_up(true);
+}
+
+TEST_F(SchedulesTest, AWrongClockBringsNothingFromBeforeASchedulesTime) {
+  pass(10 * kSecond);
+  set_clock_ahead(kHour);
+  pass(20 * kSecond);
+  Schedule schedule{.body = "tick", .every = 5 * kSecond, .start = kStart};
+  schedule.catch_up = CatchUp::kAll;
+  schedule.catch_up_window = kMinute;
+  set(schedule);
+  pass(10 * kSecond);
+  while (work()) {
+  }
+  set_clock_back(kHour);
+  EXPECT_EQ(jobs(), (Seconds{35, 40}));
+}
+
+TEST_F(SchedulesTest, AClockThatIsBehindForAWhileBringsNothingOfLongAgo) {
+  set(every(kMinute, Overlap::kSkip));
+  for (int n = 0; n < 2; ++n) {
+    pass(kHour);
+    set_clock_back(kHour);
+    set_clock_ahead(kHour);
+  }
+  EXPECT_TRUE(work());
+  EXPECT_FALSE(work());
+  EXPECT_EQ(record().fired, 1u);
+}
+
+TEST_F(SchedulesTest, AJobThatWasMovedToAnotherTubeIsWaitedForNoMore) {
+  for (const Overlap overlap : {Overlap::kSkip, Overlap::kQueue}) {
+    set(every(kMinute, overlap));
+    pass(kMinute);
+    ASSERT_EQ(record().fired, overlap == Overlap::kSkip ? 1u : 3u);
+    if (overlap == Overlap::kQueue) pass(kMinute);  // one waits
+    JobBulk move{.action = JobBulk::Action::kMove, .list = {.tube = "default"}, .to = "elsewhere"};
+    while (!move.ended()) engine().change_jobs(queue.now(), move);
+    settle();
+    if (overlap == Overlap::kSkip) pass(kMinute);
+    EXPECT_EQ(record().fired, overlap == Overlap::kSkip ? 2u : 4u);
+    EXPECT_TRUE(work());
+  }
 }
 
 // --- What cannot be done.

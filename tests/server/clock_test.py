@@ -179,6 +179,22 @@ class ClockTest(unittest.TestCase):
 
         self.each(scenario)
 
+    def test_windows_of_keys(self):
+        def scenario(case):
+            put = b"put-job 1 key=k key-window=1h"
+            self.assertEqual(case.client.call(put, b"a").word, b"INSERTED")
+            job = case.client.call(b"reserve-with-timeout-ms 5000").number()
+            self.assertEqual(case.client.call(b"delete %d" % job), said(b"DELETED"))
+            for error in (case.error, 0):
+                case.set(error)
+                time.sleep(0.5)
+                self.assertEqual(case.client.call(put, b"a").word, b"EXISTS", case.error)
+                case.stop()
+                case.start()
+                self.assertEqual(case.client.call(put, b"a").word, b"EXISTS", case.error)
+
+        self.each(scenario)
+
     def test_reserved_jobs_and_paused_tubes(self):
         def scenario(case):
             early, holder, other = (case.server.connect() for _ in range(3))

@@ -39,6 +39,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/now.h"
 #include "carillon/queue/store.h"
 #include "queue/store_model.h"
 
@@ -101,6 +102,11 @@ class HistoryStore final : public queue::Store {
   std::optional<queue::KeyRecord> key_before(std::string_view tube, std::string_view key) const;
   // Until when the key counts that ends first of those whose jobs are gone; none if there is none.
   std::optional<queue::UtcMs> first_end_of_keys() const;
+  // Steady time (docs/queue.md#time) at a moment, in ns. The machine never boots.
+  std::uint64_t steady_ns(queue::Now now) const {
+    const std::int64_t ahead = state_.watermarks.steady_ns;
+    return ahead == queue::kNoLead ? now.utc_ns : now.mono_ns + static_cast<std::uint64_t>(ahead);
+  }
   // What appends have changed of schedules since then, in their order.
   struct ScheduleStep {
     std::uint64_t append = 0;

@@ -93,7 +93,8 @@ void HistoryStore::note_keys(const queue::Changes& changes) {
     keys_before_[name] = change.before;
     key_changed_at_[name] = {key.tube, last_};
     const bool is_forgotten = change.before && change.before->until != 0 && !change.after;
-    if (is_forgotten && virtual_time().utc_ns < change.before->until * kNsPerMs)
+    const queue::Now now{.utc_ns = virtual_time().utc_ns, .mono_ns = virtual_time().mono_ns};
+    if (is_forgotten && steady_ns(now) < change.before->until * kNsPerMs)
       throw Violation(text_of(key) + "is forgotten before its window is over");
     if (change.before && change.before->until != 0) --counts_[key.tube].ended_keys;
     if (change.after && change.after->until != 0) ++counts_[key.tube].ended_keys;
@@ -163,6 +164,10 @@ void HistoryStore::note_schedules(const queue::Changes& changes) {
                       .name = change.name,
                       .after = change.after,
                       .had_last_job = job != state_.jobs.end() && !job->second.record.buried()};
+    if (step.had_last_job && before->second.last_tube != 0) {
+      const std::uint32_t in = job->second.record.tube;
+      step.had_last_job = tube_with_keys(in, {}) == before->second.last_tube;
+    }
     if (puts) {
       step.job = *changes.jobs.front().after;
       step.body = changes.jobs.front().body;

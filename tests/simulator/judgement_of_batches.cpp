@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 
-queue::UtcMs next_ms(queue::Now now) {
-  return (now.utc_ns + kNsPerMs - 1) / kNsPerMs;
+std::uint64_t next_ms(std::uint64_t ns) {
+  return (ns + kNsPerMs - 1) / kNsPerMs;
 }
 
 // Returns true if the job changes nothing when another one has its key.
@@ -56,8 +56,8 @@ void Model::judge_put_jobs(const Case& c) {
   const Command& batch = c.command;
   if (!batch.once.empty()) batch_ = batch;
   const auto token = batch.once.empty() ? std::nullopt : history_.key_before({}, batch.once);
-  const bool may_count = token && c.since.utc_ns < token->until * kNsPerMs;
-  const bool must_count = token && c.now.utc_ns < token->until * kNsPerMs;
+  const bool may_count = token && history_.steady_ns(c.since) < token->until * kNsPerMs;
+  const bool must_count = token && history_.steady_ns(c.now) < token->until * kNsPerMs;
   const bool is_other = c.reply.line == "OTHER_BATCH";
   if (is_other || c.reply.word == "ALREADY") {
     expect_changed({});
@@ -109,8 +109,8 @@ void Model::follow_batch(const Case& c) {
   }
   if (batch.once.empty()) return;
   const auto token = history_.state().find_key(queue::kTokens, batch.once);
-  if (!token || token->until < next_ms(c.since) + batch.window ||
-      token->until > next_ms(c.now) + batch.window)
+  if (!token || token->until < next_ms(history_.steady_ns(c.since)) + batch.window ||
+      token->until > next_ms(history_.steady_ns(c.now)) + batch.window)
     fail(c, "its token is not stored, or for another time");
   if (lines_of(*token) != c.reply.text) fail(c, "its token has another answer");
   batches_[token->batch->fingerprint] = batch.batch;
@@ -127,7 +127,7 @@ void Model::judge_refused_batch(const Case& c) {
     if (owner != keys_.end())
       return gives_way(job) || held(jobs_.at(owner->second), c.now) == Is::kYes;
     const auto ended = history_.key_before(c.client.tube_in_use, job.key);
-    return gives_way(job) && ended && c.now.utc_ns < ended->until * kNsPerMs;
+    return gives_way(job) && ended && history_.steady_ns(c.now) < ended->until * kNsPerMs;
   };
   for (std::size_t n = 0; n + 1 < number; ++n) {
     if (in_the_way(c.command.jobs[n]))

@@ -27,8 +27,34 @@ UtcMs next_ms(Now now) {
 
 // --- Expiry.
 
-bool Model::has_expired(const Job& job, Now now) {
-  return job.expires != 0 && now.utc_ns >= job.expires * kNsPerMs;
+UtcMs Model::expiry_of(UtcMs expires, std::int64_t lead, Now now) const {
+  constexpr std::int64_t kRounding = 2;
+  if (expires == 0 || lead == queue::kNoLead) return expires;
+  const auto ahead_ns = static_cast<std::int64_t>(now.utc_ns - history_.steady_ns(now));
+  const auto ms = static_cast<std::int64_t>(kNsPerMs);
+  const std::int64_t ahead = ahead_ns / ms - (ahead_ns % ms < 0 ? 1 : 0);
+  if (ahead == lead) return expires;
+  return static_cast<UtcMs>(
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(expires) + ahead - lead + kRounding));
+}
+
+bool Model::has_expired(const Job& job, Now now) const {
+  return job.expires != 0 && now.utc_ns >= expiry_of(job.expires, job.expires_lead, now) * kNsPerMs;
+}
+
+bool Model::has_surely_expired(const Job& job, Now now) const {
+  if (!has_expired(job, now) || job.expires_lead != queue::kNoLead) return has_expired(job, now);
+  // What the clock would show if it had not been set in the last minute, or set back only. It may
+  // have been set by less than a second.
+  constexpr std::uint64_t kDoubt = 59'000'000'000;
+  constexpr std::uint64_t kSmall = 1'001'000'000;
+  std::uint64_t least_ns = now.utc_ns;
+  for (const Now& step : steps_seen_) {
+    if (step.mono_ns + kDoubt < now.mono_ns) continue;
+    least_ns = std::min(least_ns, step.utc_ns + (now.mono_ns - step.mono_ns));
+  }
+  const std::uint64_t small = kSmall * steps_seen_.size();
+  return std::min(now.utc_ns, least_ns + small) >= job.expires * kNsPerMs;
 }
 
 // The put or patch has stored what it asked for. A duration counts from the command.
@@ -37,10 +63,13 @@ void Model::follow_expiry(const Case& c, Job& job, const JobRecord& record) cons
   const UtcMs stored = record.extras->expires;
   if (asked.at) {
     job.expires = *asked.at == queue::kNeverExpires ? 0 : std::max<UtcMs>(*asked.at, 1);
+    job.expires_lead = queue::kNoLead;
   } else if (asked.in) {
     if (stored < next_ms(c.since) + *asked.in || stored > next_ms(c.now) + *asked.in)
       fail(c, "it expires at another moment, " + std::to_string(stored));
     job.expires = stored;
+    job.expires_lead = record.extras->expires_lead;
+    if (job.expires_lead == queue::kNoLead) fail(c, "it expires at a moment");
   }
   const bool is_patch = c.command.verb == Verb::kPatchJob;
   if (is_patch || job.expires != 0) job.at_expiry = asked.then.value_or(job.at_expiry);
@@ -56,7 +85,9 @@ bool Model::is_expiry(JobId id) const {
     const auto job = jobs_.find(id);
     const bool has_seen = job != jobs_.end() && job->second.has_seen_expiry;
     return !before->extras->cancel_asked && before->extras->at_expiry == AtExpiry::kDrop &&
-           (has_seen || before->has_expired(last_now_.utc_ns / kNsPerMs));
+           (has_seen || last_now_.utc_ns >= expiry_of(before->extras->expires,
+                                                      before->extras->expires_lead, last_now_) *
+                                                kNsPerMs);
   }
   return after->second.record.extras->death == queue::Death::kExpired &&
          before->extras->death != queue::Death::kExpired;
@@ -68,7 +99,7 @@ void Model::judge_expiry(JobId id, const std::string& who) {
   const JobRecord before = *history_.before(id);
   const bool has_failed = before.extras->attempts > job.attempts && may_end(job, times_.last);
   const std::string what = who + "as if it had expired: " + text_of(id, job, times_.last);
-  if (!job.has_seen_expiry && !has_expired(job, times_.last)) throw Violation(what);
+  if (!job.has_seen_expiry && !has_surely_expired(job, times_.last)) throw Violation(what);
   const bool is_held = job.holder != 0 && has_time(job, times_.last) == Is::kYes;
   if (job.burial != 0 || is_held) throw Violation(what);
   const bool is_due = job.has_seen_expiry || due(job, times_.last) != Is::kNo;
@@ -95,8 +126,10 @@ void Model::judge_expiry(JobId id, const std::string& who) {
 
 bool Model::has_old_expiry(Now now) const {
   constexpr std::uint64_t kLong = 50'000'000;
-  // A step forward has made jobs expire for an age of which not a millisecond has passed.
-  if (now.mono_ns < clock_set_at_ + kLong) return false;
+  // A step forward has made jobs expire for an age of which not a millisecond has passed. For a
+  // minute it is in doubt.
+  constexpr std::uint64_t kDoubt = 61'000'000'000;
+  if (clock_steps_ > 0 && now.mono_ns < clock_set_at_ + kDoubt) return false;
   const Now then{.utc_ns = now.utc_ns - kLong, .mono_ns = now.mono_ns - kLong};
   return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& each) {
     const Job& job = each.second;

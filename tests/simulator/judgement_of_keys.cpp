@@ -89,7 +89,7 @@ Model::Is Model::was_done(const Case& c, const Job& job) const {
   return is_delayed == Is::kMaybe ? Is::kMaybe : is_delayed == Is::kYes ? Is::kNo : Is::kYes;
 }
 
-// The job is gone. If its work is done, its key counts for its window, by the wall clock. The
+// The job is gone. If its work is done, its key counts for its window, by steady time. The
 // command that has come just behind may have given it to another job.
 void Model::end_key(const Job& job, Is is_done) const {
   if (job.key.empty()) return;
@@ -109,7 +109,8 @@ void Model::end_key(const Job& job, Is is_done) const {
   if (!ended || ended->id != job.record.id) return refuse("is free at once");
   const std::uint64_t until = ended->until * kNsPerMs;
   const std::uint64_t window = job.key_window * kNsPerMs;
-  if (until < times_.first.utc_ns + window || until >= times_.last.utc_ns + window + kNsPerMs)
+  if (until < history_.steady_ns(times_.first) + window ||
+      until >= history_.steady_ns(times_.last) + window + kNsPerMs)
     refuse("counts until another moment, " + std::to_string(ended->until));
 }
 

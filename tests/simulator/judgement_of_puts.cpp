@@ -79,6 +79,8 @@ void Model::follow_all_but_due_time(const JobRecord& record) {
   if (record.extras->attempts != job.attempts) differs("number of failed attempts");
   if (record.extras->death != job.death) differs("death");
   if (record.extras->expires != job.expires) differs("expiry");
+  if (job.expires != 0 && record.extras->expires_lead != job.expires_lead)
+    differs("lead of its expiry");
   if (record.extras->at_expiry != job.at_expiry) differs("end at its expiry");
   if (record.extras->cancel_asked != job.cancel_asked) differs("cancel");
   if (record.extras->has_story == job.story.empty()) differs("story");
@@ -197,7 +199,8 @@ void Model::expect_free_key(const Case& c) const {
   const auto owner = keys_.find({c.client.tube_in_use, c.command.key});
   if (owner != keys_.end()) fail(c, "job " + std::to_string(owner->second) + " has the key");
   const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
-  if (ended && gives_way(c.command.on_conflict) && c.now.utc_ns < ended->until * kNsPerMs)
+  if (ended && gives_way(c.command.on_conflict) &&
+      history_.steady_ns(c.now) < ended->until * kNsPerMs)
     fail(c, "job " + std::to_string(ended->id) + " had the key, and its window is not over");
 }
 
@@ -238,7 +241,8 @@ void Model::judge_ended_key(const Case& c) {
   if (c.reply.word != "EXISTS" || !gives_way(c.command.on_conflict)) fail(c, "no job has the key");
   const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
   if (!ended || ended->id != c.reply.number) fail(c, "that job did not have the key");
-  if (c.since.utc_ns >= ended->until * kNsPerMs) fail(c, "the window of the key is over");
+  if (history_.steady_ns(c.since) >= ended->until * kNsPerMs)
+    fail(c, "the window of the key is over");
 }
 
 // The job is as if it was put now, apart from its id, and perhaps its due time.

@@ -32,9 +32,10 @@ UtcMs place_of(JobId id, const Command& spread) {
 Model::Is Model::may_be_spread(const Job& job, JobId id, const Case& c) const {
   const UtcMs place = place_of(id, c.command);
   if (place + 1 < c.command.filter.due_before) return Is::kNo;
-  if (job.expires != 0 && job.expires + 1 < place) return Is::kNo;
+  const UtcMs expires = expiry_of(job.expires, job.expires_lead, c.now);
+  if (expires != 0 && expires + 1 < place) return Is::kNo;
   const bool is_sure = place > c.command.filter.due_before && clock_steps_ == 0 &&
-                       (job.expires == 0 || job.expires > place + 1);
+                       (expires == 0 || expires > place + 1);
   return is_sure ? Is::kYes : Is::kMaybe;
 }
 
@@ -54,7 +55,8 @@ bool Model::follow_spread_out(const Case& c, JobId id, const JobRecord& before) 
   if (spread.due + 1 < place || spread.due > place + 1)
     fail(c, what + " and not to " + std::to_string(place));
   if (spread.due < c.command.filter.due_before) fail(c, what + ", which is in the window");
-  if (job.expires != 0 && job.expires <= spread.due) fail(c, what + ", where it would expire");
+  const UtcMs expires = expiry_of(job.expires, job.expires_lead, c.now);
+  if (expires != 0 && expires + 3 <= spread.due) fail(c, what + ", where it would expire");
   const std::uint64_t left = std::max(job.delay_end, c.since.mono_ns) - c.since.mono_ns;
   if (clock_steps_ == 0 && spread.due * kNsPerMs + kSlack < c.since.utc_ns + left)
     fail(c, what + ", which is earlier");

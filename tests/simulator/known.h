@@ -35,10 +35,12 @@ struct KnownJob {
   std::string attributes = {};
   std::uint32_t attempts = 0;  // that have failed
   queue::Death death = queue::Death::kNone;
-  std::uint64_t died = 0;    // of a dead one: not before; ns, monotonic
-  queue::UtcMs expires = 0;  // 0: never
+  std::uint64_t died = 0;                      // of a dead one: not before; ns, monotonic
+  queue::UtcMs expires = 0;                    // 0: never
+  std::int64_t expires_lead = queue::kNoLead;  // see queue::JobExtras
   queue::AtExpiry at_expiry = queue::AtExpiry::kDrop;
-  // The wall clock has shown that moment, and that the job is due, and was set back since: the
+  // The wall clock has shown that moment, beyond doubt, and that the job is due, and was set back
+  // since: the
   // engine may be about to store the end of the job.
   bool has_seen_expiry = false;
   bool cancel_asked = false;

@@ -26,6 +26,8 @@ void Model::restart(const Limits& limits, Now now) {
   tubes_.clear();
   keys_.clear();
   clients_.clear();
+  steps_seen_.clear();
+  if (clock_steps_ > 0) clock_set_at_ = now.mono_ns;
   gathering_.clear();
   paused_until_.clear();
   checkpoint_of_ = 0;
@@ -67,6 +69,7 @@ void Model::restart(const Limits& limits, Now now) {
             .attempts = record.extras->attempts,
             .death = record.extras->death,
             .expires = record.extras->expires,
+            .expires_lead = record.extras->expires_lead,
             .at_expiry = record.extras->at_expiry,
             .cancel_asked = record.extras->cancel_asked,
             .burial = record.burial};
@@ -113,10 +116,12 @@ void Model::recover_due_time(Job& job) const {
 void Model::clock_was_set(Now now) {
   ++clock_steps_;
   clock_set_at_ = now.mono_ns;
+  steps_seen_.push_back(
+      {.utc_ns = last_now_.utc_ns + (now.mono_ns - last_now_.mono_ns), .mono_ns = now.mono_ns});
   turns_.forget_all();
   schedules_.clock_was_set(now);
   for (auto& [id, job] : jobs_) {
-    const bool was_to_end = has_expired(job, last_now_) && due(job, last_now_) != Is::kNo;
+    const bool was_to_end = has_surely_expired(job, last_now_) && due(job, last_now_) != Is::kNo;
     job.has_seen_expiry = job.has_seen_expiry || was_to_end;
     job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
     if (job.moment == 0) job.delay_end = std::max(job.delay_end, now.mono_ns);

@@ -255,7 +255,11 @@ class Model {
   bool is_own_change(queue::JobId id) const;
   void judge_own_change(queue::JobId id);
   void judge_end_of_attempt(queue::JobId id, const std::string& who);
-  static bool has_expired(const Job& job, queue::Now now);
+  // When the job expires by the wall clock as it is then; 0: never.
+  queue::UtcMs expiry_of(queue::UtcMs expires, std::int64_t lead, queue::Now now) const;
+  bool has_expired(const Job& job, queue::Now now) const;
+  // The same, and no clock that was just set forward says so alone.
+  bool has_surely_expired(const Job& job, queue::Now now) const;
   bool is_expiry(queue::JobId id) const;
   void judge_expiry(queue::JobId id, const std::string& who);
   bool is_end_of_dead(queue::JobId id) const;
@@ -383,7 +387,9 @@ class Model {
   ClientNumber checkpoint_of_ = 0;  // who has the checkpoint, or waits for it; 0: nobody
   std::uint64_t order_ = 0;
   std::uint64_t clock_steps_ = 0;
-  std::uint64_t clock_set_at_ = 0;                // ns, monotonic
+  std::uint64_t clock_set_at_ = 0;  // ns, monotonic
+  // The steps of the wall clock that the server has seen: when, and what it has shown before.
+  std::vector<queue::Now> steps_seen_;
   queue::Now last_now_ = {};                      // that the engine may know of
   std::optional<Command> batch_;                  // the last one with a token
   std::map<std::string, std::uint64_t> batches_;  // Command::batch by the fingerprint of a token

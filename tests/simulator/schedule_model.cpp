@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/calendar.h"
+#include "simulator/clock.h"
 
 namespace carillon::simulator {
 
@@ -41,6 +42,7 @@ bool covers(const queue::FiredSpan& span, UtcMs at) {
 
 void ScheduleModel::restart(Now now) {
   const std::map<std::string, Entry> before = std::exchange(entries_, {});
+  wrong_from_.reset();
   for (const auto& [name, record] : history_.state().schedules) {
     Entry& entry = entries_[name];
     entry.record = record;
@@ -58,8 +60,22 @@ void ScheduleModel::restart(Now now) {
 }
 
 void ScheduleModel::clock_was_set(Now now) {
+  constexpr std::int64_t kLarge = 2'000'000'000;
   ++clock_steps_;
   for (auto& [name, entry] : entries_) entry.decided = std::min(entry.decided, utc_ms(now));
+  const std::int64_t wrong_ns = virtual_time().wrong_ns;
+  const bool was_right = std::exchange(was_wrong_ns_, wrong_ns) == 0;
+  if (was_right && wrong_ns > kLarge) {
+    wrong_from_ = {now.utc_ns - static_cast<std::uint64_t>(wrong_ns), now.utc_ns};
+  } else if (wrong_ns == 0 && wrong_from_ && now.utc_ns + kLarge < wrong_from_->second) {
+    // What came meanwhile is to be decided again.
+    for (auto& [name, entry] : entries_) {
+      const std::uint64_t set_at = now.utc_ns - (now.mono_ns - entry.set_at);
+      const std::uint64_t from = std::max(wrong_from_->first, set_at);
+      entry.decided = std::min(entry.decided, from / 1'000'000);
+    }
+  }
+  if (wrong_ns < kLarge) wrong_from_.reset();
 }
 
 void ScheduleModel::read_times(Entry& entry) {
@@ -287,6 +303,7 @@ void ScheduleModel::judge_set(const Step& step, const Schedule& asked, bool paus
   Entry& entry = entries_[step.name];
   entry.record = after;
   if (!goes_on) entry.fired.clear();
+  if (!goes_on) entry.set_at = last.mono_ns;
   entry.decided = after.decided;
   read_times(entry);
 }
@@ -314,11 +331,13 @@ void ScheduleModel::judge_resume(const Step& step, Now first, Now last) {
   wanted.paused = false;
   wanted.decided = step.after->decided;
   wanted.skipped = step.after->skipped;
+  wanted.since = step.after->since;
   if (*step.after != wanted) fail(step.name, "is resumed, and something else has changed");
   if (wanted.decided < utc_ms(first) || wanted.decided > utc_ms(last))
     fail(step.name, "is resumed from another time on");
   entry.record = wanted;
   entry.decided = wanted.decided;
+  entry.set_at = last.mono_ns;
 }
 
 void ScheduleModel::judge_trigger(const Step& step) {
@@ -327,6 +346,7 @@ void ScheduleModel::judge_trigger(const Step& step) {
   ScheduleRecord wanted = entry.record;
   wanted.last_job = step.put;
   wanted.last_occurrence = 0;
+  wanted.last_tube = step.after->last_tube;
   wanted.decided = step.after->decided;
   if (*step.after != wanted) fail(step.name, "is triggered, and something else has changed");
   entry.record = wanted;

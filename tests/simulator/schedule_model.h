@@ -64,6 +64,7 @@ class ScheduleModel {
     queue::ScheduleRecord record;  // as it is stored
     queue::Timetable timetable;
     queue::UtcMs decided = 0;                     // as the engine has it: see ScheduleRecord
+    std::uint64_t set_at = 0;                     // or resumed; ns, monotonic
     std::map<queue::UtcMs, std::uint64_t> fired;  // and waiting ones; with their appends
   };
 
@@ -83,6 +84,9 @@ class ScheduleModel {
   const HistoryStore& history_;
   std::map<std::string, Entry> entries_;
   std::uint64_t clock_steps_ = 0;
+  std::int64_t was_wrong_ns_ = 0;  // the wall clock, before it was set
+  // Since when it has been ahead, by the right clock, and what it has shown then.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> wrong_from_;
 };
 
 }  // namespace carillon::simulator

@@ -46,6 +46,7 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
        {extras.key_window, extras.body, std::uint64_t{extras.attempts},
         static_cast<std::uint64_t>(extras.death), std::uint64_t{extras.has_story},
         std::uint64_t{extras.cancel_asked}, extras.expires,
+        static_cast<std::uint64_t>(extras.expires_lead),
         static_cast<std::uint64_t>(extras.at_expiry), extras.died,
         static_cast<std::uint64_t>(extras.died_lead)})
     hash = mix(hash, field);
@@ -93,14 +94,27 @@ std::uint64_t hash_of(const queue::ScheduleRecord& record) {
   std::uint64_t hash = mix(mix(mix(7, record.name), schedule.cron), schedule.body);
   hash = mix(mix(hash, schedule.zone), schedule.tube);
   hash = mix(mix(mix(hash, schedule.group), schedule.attributes), hash_of(schedule.retry));
-  for (const std::uint64_t field :
-       {std::uint64_t{schedule.priority}, schedule.ttr, std::uint64_t{schedule.run_after_gap},
-        static_cast<std::uint64_t>(schedule.catch_up), schedule.catch_up_window,
-        static_cast<std::uint64_t>(schedule.overlap), schedule.spread, schedule.every,
-        schedule.start.value_or(0), schedule.expires_in,
-        static_cast<std::uint64_t>(schedule.at_expiry), std::uint64_t{record.paused},
-        record.decided, record.waiting, record.last_job, record.last_occurrence, record.fired,
-        record.skipped, record.created})
+  for (const std::uint64_t field : {std::uint64_t{schedule.priority},
+                                    schedule.ttr,
+                                    std::uint64_t{schedule.run_after_gap},
+                                    static_cast<std::uint64_t>(schedule.catch_up),
+                                    schedule.catch_up_window,
+                                    static_cast<std::uint64_t>(schedule.overlap),
+                                    schedule.spread,
+                                    schedule.every,
+                                    schedule.start.value_or(0),
+                                    schedule.expires_in,
+                                    static_cast<std::uint64_t>(schedule.at_expiry),
+                                    std::uint64_t{record.paused},
+                                    record.decided,
+                                    record.waiting,
+                                    record.last_job,
+                                    record.last_occurrence,
+                                    record.fired,
+                                    record.skipped,
+                                    record.created,
+                                    record.since,
+                                    std::uint64_t{record.last_tube}})
     hash = mix(hash, field);
   for (const queue::FiredSpan& span : record.spans) hash = mix(mix(hash, span.first), span.last);
   return hash;
@@ -112,8 +126,14 @@ std::uint64_t hash_of(const queue::Watermarks& marks) {
        {marks.next_id, marks.next_burial, marks.time, static_cast<std::uint64_t>(marks.wall_ns),
         static_cast<std::uint64_t>(marks.steady_ns), static_cast<std::uint64_t>(marks.boot_lead),
         static_cast<std::uint64_t>(marks.job_lead), static_cast<std::uint64_t>(marks.gained_ns),
-        std::uint64_t{marks.era}, std::uint64_t{marks.boot_era}})
+        std::uint64_t{marks.era}, std::uint64_t{marks.boot_era},
+        static_cast<std::uint64_t>(marks.up_ns), marks.wrong_since})
     hash = mix(hash, field);
+  for (const queue::ClockRise& rise : marks.rises) {
+    for (const std::uint64_t field :
+         {rise.shown, rise.to, static_cast<std::uint64_t>(rise.ahead), rise.noticed, rise.gained})
+      hash = mix(hash, field);
+  }
   return hash;
 }
 

@@ -328,6 +328,8 @@ class Engine {
 
   // --- Reports.
 
+  // Returns true if a batch with this token (BatchOrder::once) would be answered as the first one.
+  bool knows_token(std::string_view token) const;
   // Returns how many milliseconds the wall clock was set forward (negative: back), as of the last
   // command, since an engine of this store last knew the time.
   std::int64_t clock_moved() const;

@@ -144,6 +144,9 @@ struct JobExtras {
   // From this moment on, by the wall clock, no worker gets the job: if it is ready then, or becomes
   // ready later, `at_expiry` says what becomes of it. 0: it does not expire.
   UtcMs expires = 0;
+  // The lead when `expires` was counted from the time of a command; kNoLead if a client has named
+  // the moment. See JobRecord::lead.
+  std::int64_t expires_lead = kNoLead;
   AtExpiry at_expiry = AtExpiry::kDrop;
   // What the caller wants to be kept with the job, and given back. The queue does not look at it.
   std::string attributes = {};
@@ -186,25 +189,21 @@ struct JobRecord {
 
   bool buried() const { return burial != 0; }
   // The job is not buried any more; if it was dead, it begins anew. The caller sets `due`.
-  void revive(UtcMs now) {
+  void revive(bool has_expired) {
     burial = 0;
-    if (extras->death != Death::kNone) begin_anew(now);
+    if (extras->death != Death::kNone) begin_anew(has_expired);
   }
   // The job gets all its attempts anew, and is not dead. If it was dead because it had expired, it
-  // does not expire again, unless it was given an expiry that comes after `now`.
-  void begin_anew(UtcMs now) {
+  // does not expire again, unless it was given an expiry that is still to come.
+  void begin_anew(bool has_expired) {
     if (extras->attempts == 0 && extras->death == Death::kNone) return;
     JobExtras alive = *extras;
     alive.attempts = 0;
-    if (alive.death == Death::kExpired && alive.expires <= now) alive.expires = 0;
+    if (alive.death == Death::kExpired && has_expired) alive.expires = 0;
     alive.death = Death::kNone;
     alive.died = 0;
     alive.died_lead = kNoLead;
     extras = detail::Rare(std::move(alive));
-  }
-  // Returns true if no worker may get the job any more at `now`.
-  bool has_expired(UtcMs now) const {
-    return extras && extras->expires != 0 && extras->expires <= now;
   }
   // Names the body in the store.
   JobId body_id() const { return extras->body != 0 ? extras->body : id; }

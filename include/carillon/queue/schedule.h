@@ -120,10 +120,16 @@ struct ScheduleRecord {
   // What was put last: its id, and its occurrence (0 if it was triggered). 0: nothing yet.
   JobId last_job = 0;
   UtcMs last_occurrence = 0;
+  // The tube of that job, by its number; 0: not known. If the job is moved to another tube, the
+  // schedule does not wait for it.
+  std::uint32_t last_tube = 0;
   // How many occurrences have fired and were skipped.
   std::uint64_t fired = 0;
   std::uint64_t skipped = 0;
   UtcMs created = 0;
+  // The uptime (Watermarks::up_ns), in ms, from which on the schedule occurs as it does: when it
+  // was set or resumed.
+  Millis since = 0;
   // Fields of the record that a newer version of Carillon has written, as their bytes. This version
   // keeps them, and writes them again with the record.
   detail::Rare<std::string> newer = {};

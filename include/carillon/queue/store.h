@@ -123,6 +123,22 @@ struct TubeRecord {
   friend bool operator==(const TubeRecord&, const TubeRecord&) = default;
 };
 
+// The wall clock was set forward by a second or more, or a boot has moved it
+// (src/queue/engine/clock_rises.h). All in ms.
+struct ClockRise {
+  // What the wall clock has shown last before that, and first after it.
+  UtcMs shown = 0;
+  UtcMs to = 0;
+  // How far the wall clock was ahead of uptime before.
+  std::int64_t ahead = 0;
+  // The uptime when it was noticed.
+  Millis noticed = 0;
+  // How much of it steady time has gained: of a boot alone.
+  Millis gained = 0;
+
+  friend bool operator==(const ClockRise&, const ClockRise&) = default;
+};
+
 // What an engine must know after a crash. The stored bounds run ahead in blocks, so that only a few
 // changes have to carry them.
 struct Watermarks {
@@ -147,6 +163,12 @@ struct Watermarks {
   // The era of steady time (JobRecord::era), and the one that began with that boot.
   std::uint32_t era = 0;
   std::uint32_t boot_era = 0;
+  // Uptime minus the monotonic clock, in ns, and the rises of the wall clock that still matter.
+  std::int64_t up_ns = kNoLead;
+  std::vector<ClockRise> rises = {};
+  // When the wall clock was set back last: the moment from which on schedules have decided by a
+  // wrong clock; 0 if there was none.
+  UtcMs wrong_since = 0;
   NewerFields newer = {};
 
   friend bool operator==(const Watermarks&, const Watermarks&) = default;
@@ -175,7 +197,8 @@ struct KeyRecord {
   // 1 to kMaxKey bytes.
   std::string key;
   JobId id = 0;
-  // 0 while the job is there. Then, and of a token: it still counts before this moment.
+  // 0 while the job is there. Then, and of a token: it still counts until steady time
+  // (docs/queue.md#time) comes to this, in ms.
   UtcMs until = 0;
   detail::Rare<BatchAnswer> batch = {};  // of a token
 

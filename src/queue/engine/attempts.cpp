@@ -103,14 +103,17 @@ void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) noexce
   entrusted.try_emplace(job.record.id) = {.ending = ending, .worker = std::move(worker)};
   detach(job);
   job.state = JobState::kReserved;
-  job.holder = &undertaker;
+  const bool is_doubted =
+      !ending && !job.record.extras->cancel_asked && !clock.has_surely_expired(job.record);
+  job.holder = is_doubted ? &doubted : &undertaker;
   job.tube->reserve(job.record.due);
   ++sums.reserved;
   if (!ending) job.tube->doom(+1);
   if (job.tube->is_lane()) may_start(*job.tube);
-  ttrs.schedule(job, Moment{next_end_turn(*job.tube)});
-  undertaker.held.push_back(job);
-  undertaker.deadlines.insert(job);
+  constexpr Tick kNever = UINT64_MAX;  // nothing is to be stored of a job in doubt
+  ttrs.schedule(job, Moment{is_doubted ? kNever : next_end_turn(*job.tube)});
+  job.holder->held.push_back(job);
+  job.holder->deadlines.insert(job);
 }
 
 // The jobs of one tube have turns that follow each other. The first of them has the turn that is
@@ -267,7 +270,7 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
 // --- Expiry
 
 void Engine::State::await_expiry(LoadedJob& job) {
-  const Tick when = clock.tick_of(job.record.extras->expires);
+  const Tick when = clock.tick_of(clock.expiry_of(job.record));
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
   expiries.reschedule(job, Moment{std::max(when, clock.tick() + 1)});
 }
@@ -277,16 +280,34 @@ void Engine::State::expire(std::vector<Tube*>& served, std::size_t budget) {
       clock.tick(),
       [this, &served](TimerNode& node) {
         auto& job = static_cast<LoadedJob&>(node);
-        if (!job.record.has_expired(clock.utc())) return await_expiry(job);
+        if (!clock.has_expired(job.record)) return await_expiry(job);
         if (served.empty() || served.back() != job.tube) served.push_back(job.tube);
         entrust(job, std::nullopt);
       },
       budget);
 }
 
+void Engine::State::decide_doubted(std::vector<Tube*>& served, std::size_t budget) {
+  if (doubted.held.empty()) return;
+  if (to_decide == 0 && !clock.is_in_doubt()) to_decide = doubted.held.size();
+  to_decide = std::min(to_decide, doubted.held.size());
+  for (; to_decide > 0 && budget > 0; --to_decide, --budget) {
+    LoadedJob& job = doubted.held.front();
+    const JobId id = job.record.id;
+    Tube& tube = *job.tube;
+    served.push_back(&tube);
+    entrusted.erase(id);
+    tube.doom(-1);
+    detach(job);
+    enqueue(job);
+    if (LoadedJob* still = loaded(id)) make_room(tube, *still);
+  }
+}
+
 bool Engine::State::may_entrust_more() const {
   constexpr std::size_t kMost = 10'000;
-  return undertaker.held.size() < kMost;
+  constexpr std::size_t kMostDoubted = 100'000;
+  return undertaker.held.size() < kMost && doubted.held.size() < kMostDoubted;
 }
 
 void Engine::State::set_deadline(LoadedJob& job, std::uint64_t mono) {

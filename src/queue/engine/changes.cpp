@@ -81,6 +81,9 @@ Watermarks Engine::State::watermarks(JobId ids, std::uint64_t burials) const {
           .gained_ns = clock.gained_ns(),
           .era = clock.era(),
           .boot_era = clock.boot_era(),
+          .up_ns = clock.up_ns(),
+          .rises = clock.rises(),
+          .wrong_since = clock.wrong_since(),
           .newer = stored_marks.newer};
 }
 

@@ -60,6 +60,7 @@ void Engine::State::on_clock_step(bool back) {
   job_lead = std::max(job_lead, clock.lead());
   clock_is_stored = false;
   keys_end = 0;
+  to_decide = doubted.held.size();
   try {
     append();  // so that the next start knows of this step, and of what it finds itself
   } catch (const StoreError& error) {

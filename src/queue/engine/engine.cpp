@@ -143,6 +143,7 @@ void Engine::State::advance(Now now, std::size_t step) {
       step);
   ripen(served, step);
   expire(served, step);
+  decide_doubted(served, step);
   ttrs.advance(clock.mono(), runs_out, step);
   end_attempts(served, emptied, step);
   pauses.advance(
@@ -281,7 +282,9 @@ std::optional<std::uint64_t> Engine::next_wakeup() const {
     if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_tick(*tick));
   }
   if (const auto tick = s.schedules->next_wakeup()) sooner(s.clock.mono_ns_at_tick(*tick));
-  if (s.keys_end != UINT64_MAX) sooner(s.clock.mono_ns_at_tick(s.clock.tick_of(s.keys_end)));
+  if (s.keys_end != UINT64_MAX) sooner(s.clock.mono_ns_at_tick(s.clock.tick_of_steady(s.keys_end)));
+  if (!s.doubted.held.empty())
+    sooner(s.clock.mono_ns_at_tick(s.to_decide > 0 ? 0 : s.clock.tick_beyond_doubt()));
   if (!s.to_place.empty()) sooner(s.clock.mono_ns_at_tick(s.place_at));
   if (!s.undertaker.held.empty()) sooner(EngineClock::mono_ns_at(s.undertake_at));
   for (const auto* wheel : {&s.ttrs, &s.pauses, &s.waits}) {

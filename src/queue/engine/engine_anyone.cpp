@@ -18,7 +18,7 @@ JobRecord kicked(const JobRecord& before, const JobHistory& history, const Engin
   JobRecord after = before;
   after.history = history;
   ++after.history.kicks;
-  if (after.buried()) after.revive(clock.utc());
+  if (after.buried()) after.revive(clock.has_expired(after));
   after.due = clock.utc();
   clock.counts_from_now(after);
   return after;
@@ -206,7 +206,7 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records, Anew anew) {
   for (const JobRecord& before : records) {
     const LoadedJob* job = loaded(before.id);
     JobRecord after = kicked(before, job != nullptr ? job->history : before.history, clock);
-    if (anew == Anew::kOfAll) after.begin_anew(clock.utc());
+    if (anew == Anew::kOfAll) after.begin_anew(clock.has_expired(after));
     add_change(before, std::move(after));
   }
   std::vector<JobRecord> after;

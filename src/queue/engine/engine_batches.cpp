@@ -148,7 +148,7 @@ Engine::State::Token Engine::State::token_of(const BatchOrder& order) const {
 std::optional<BatchOutcome> Engine::State::answer_of(const Token& token,
                                                      const BatchOrder& order) const {
   using Result = BatchOutcome::Result;
-  if (!token || token->until <= clock.utc()) return std::nullopt;
+  if (!token || token->until <= clock.steady()) return std::nullopt;
   const BatchAnswer& answer = *token->batch;
   if (!answer.fingerprint.empty() && answer.fingerprint != order.fingerprint)
     return BatchOutcome{.result = Result::kOtherBatch, .durable_at = last_sequence};
@@ -162,6 +162,11 @@ std::optional<BatchOutcome> Engine::State::answer_of(const Token& token,
     }
   }
   return outcome;
+}
+
+bool Engine::knows_token(std::string_view token) const {
+  const auto found = state_->store.find_key(kTokens, token);
+  return found && found->until > state_->clock.steady();
 }
 
 void Engine::State::add_token(Token before, const BatchOrder& order, const BatchOutcome& outcome) {
@@ -180,7 +185,7 @@ void Engine::State::add_token(Token before, const BatchOrder& order, const Batch
   add_key_change(std::move(before),
                  KeyRecord{.tube = kTokens,
                            .key = std::string(order.once),
-                           .until = std::min(order.window, kLastDue) + clock.utc_from(),
+                           .until = std::min(order.window, kLastDue) + clock.steady_from(),
                            .batch = detail::Rare(std::move(answer))});
 }
 

@@ -67,7 +67,7 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   after.priority = patch.priority.value_or(after.priority);
   after.ttr = std::clamp(patch.ttr.value_or(after.ttr), kMinTtr, kMaxTtr);
   if (patch.due_at || patch.due_in) {
-    if (after.buried()) after.revive(s.clock.utc());
+    if (after.buried()) after.revive(s.clock.has_expired(after));
     s.clock.set_due(after, patch.due_in.value_or(0), patch.due_at);
   }
   JobExtras extras = *after.extras;
@@ -75,7 +75,10 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
     extras.body = s.give_id();
     after.body_bytes = static_cast<std::uint32_t>(patch.body->size());
   }
-  if (patch.expires_in || patch.expires_at) extras.expires = *expires;
+  if (patch.expires_in || patch.expires_at) {
+    extras.expires = *expires;
+    extras.expires_lead = s.lead_of_expiry(*expires, patch.expires_at.has_value());
+  }
   extras.at_expiry = patch.at_expiry.value_or(extras.at_expiry);
   if (patch.attributes) extras.attributes = *patch.attributes;
   after.extras = detail::Rare(std::move(extras));

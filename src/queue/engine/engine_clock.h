@@ -30,6 +30,9 @@
 //    for delays from before the boot. Those that were counted since then are known by their *era*,
 //    and are counted anew.
 //
+// What destroys is not decided by a moment's reading: see clock_rises.h. A key's window and a job's
+// `expires-in` end by steady time; what ends at a moment ends when UTC is beyond doubt.
+//
 // A deadline is counted from the *end* of the running millisecond and compared with its *start*. So
 // nothing is early by a fraction of a millisecond.
 #pragma once
@@ -40,11 +43,13 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "carillon/queue/job.h"
 #include "carillon/queue/now.h"
 #include "carillon/queue/store.h"
 #include "carillon/wheel/timer_node.h"
+#include "queue/engine/clock_rises.h"
 
 namespace carillon::queue {
 
@@ -53,15 +58,19 @@ class EngineClock {
   // Goes on from what is stored. `boot` is EngineOptions::boot.
   EngineClock(Now now, const Watermarks& stored, std::string_view boot)
       : mono_ns_(now.mono_ns), utc_ns_(now.utc_ns), wall_ns_(wall_minus_mono(now)) {
+    rises_ = ClockRises(stored.rises);
+    wrong_since_ = stored.wrong_since;
+    const std::int64_t up_ns = stored.up_ns == kNoLead ? stored.steady_ns : stored.up_ns;
     if (lead_of(stored) == kNoLead) {
-      steady_ns_ = wall_ns_;
+      up_ns_ = steady_ns_ = wall_ns_;
     } else if (!boot.empty() && boot == stored.boot) {
       era_ = stored.era;
       boot_era_ = stored.boot_era;
       steady_ns_ = stored.steady_ns;
       boot_lead_ = stored.boot_lead;
       gained_ns_ = stored.gained_ns;
-      set_wall(std::exchange(wall_ns_, stored.wall_ns));
+      up_ns_ = up_ns;
+      set_wall(std::exchange(wall_ns_, stored.wall_ns), stored.time);
     } else {
       era_ = boot_era_ = stored.era + 1;
       const std::int64_t lead_ns = stored.wall_ns - stored.steady_ns;
@@ -72,6 +81,10 @@ class EngineClock {
       steady_ns_ = wall_ns_ - lead_ns - moved - given_back;
       gained_ns_ = passed - moved;
       boot_lead_ = lead_of(wall_ns_ - moved, steady_ns_);
+      const auto mono_then = static_cast<std::int64_t>(stored.time * kNs) - stored.wall_ns;
+      up_ns_ = up_ns + mono_then - static_cast<std::int64_t>(mono_ns_);
+      follow_rises(stored.time, lead_of(stored.wall_ns, up_ns),
+                   static_cast<Millis>(std::max<std::int64_t>(0, gained_ns_) / kNsPerMs));
     }
     lead_ = lead_of(wall_ns_, steady_ns_);
     boot_lead_ = std::max(boot_lead_, lead_);
@@ -83,9 +96,10 @@ class EngineClock {
   // Returns how far the wall clock was set forward since the last call (negative: back), in ns; 0
   // if it was not, or by less than a millisecond.
   std::int64_t observe(Now now) {
+    const UtcMs shown = utc();
     mono_ns_ = std::max(mono_ns_, now.mono_ns);
     utc_ns_ = now.utc_ns;
-    const std::int64_t step = set_wall(wall_minus_mono(now));
+    const std::int64_t step = set_wall(wall_minus_mono(now), shown);
     tick_ = std::max(tick_, tick_of(utc()));
     return step;
   }
@@ -97,6 +111,59 @@ class EngineClock {
   // The first millisecond that is wholly in the future: a delay counts from here.
   UtcMs utc_from() const { return (utc_ns_ + kNs - 1) / kNs; }
   std::uint64_t mono_from() const { return (mono_ns_ + kNs - 1) / kNs; }
+
+  // --- What is beyond doubt. All ends of jobs and keys that destroy something go by that.
+
+  // Steady time, in ms: what a window is compared with, and counted from.
+  Millis steady() const { return steady_ms(0) - std::min(steady_ms(0), steady_doubt()); }
+  Millis steady_from() const { return steady_ms(kNs - 1); }
+  // Returns the tick at which steady() comes there, or at which the minute of a doubt is over.
+  Tick tick_of_steady(Millis steady) const {
+    const std::int64_t at = static_cast<std::int64_t>(std::min(steady, kLastDue)) + lead_;
+    return tick_surely_over(static_cast<UtcMs>(std::max<std::int64_t>(0, at)) + 1, steady_doubt());
+  }
+  // Returns true if a moment has come, by a clock that nobody doubts.
+  bool is_surely_over(UtcMs moment) const { return moment + doubt() <= utc(); }
+  bool is_in_doubt() const { return doubt() > 0 || steady_doubt() > 0; }
+  // Returns the tick at which is_surely_over() becomes true, or at which the minute of a doubt is
+  // over.
+  Tick tick_surely_over(UtcMs moment) const { return tick_surely_over(moment, doubt()); }
+  Tick tick_beyond_doubt() const { return tick_ + rises_.doubt_left(uptime()); }
+
+  // When the job expires by UTC; 0 if it does not.
+  UtcMs expiry_of(const JobRecord& job) const {
+    const JobExtras& extras = *job.extras;
+    if (extras.expires == 0 || extras.expires_lead == kNoLead || extras.expires_lead == lead_)
+      return extras.expires;
+    const std::int64_t end =
+        static_cast<std::int64_t>(extras.expires) + (lead_ - extras.expires_lead) + kLeadError;
+    return static_cast<UtcMs>(std::clamp<std::int64_t>(end, 1, kLastDue));
+  }
+  // Returns true if no worker may get the job any more; if it is sure, it may be ended for that.
+  bool has_expired(const JobRecord& job) const {
+    if (!job.extras) return false;
+    const UtcMs end = expiry_of(job);
+    return end != 0 && end <= utc();
+  }
+  bool has_surely_expired(const JobRecord& job) const {
+    if (!has_expired(job)) return false;
+    const bool is_span = job.extras->expires_lead != kNoLead;
+    return expiry_of(job) + (is_span ? steady_doubt() : doubt()) <= utc();
+  }
+
+  // Of the last step back that was large: the moment from which on schedules have decided by a
+  // wrong clock; 0 if there is none.
+  UtcMs wrong_since() const { return wrong_since_; }
+  // Returns true if the last step was such a step back.
+  bool has_settled() const { return has_settled_; }
+  // Uptime (clock_rises.h), in ms, and the moment at which the wall clock would have shown it.
+  Millis uptime() const {
+    return static_cast<Millis>((up_ns_ + static_cast<std::int64_t>(mono_ns_)) / kNsPerMs);
+  }
+  UtcMs utc_at_uptime(Millis uptime) const {
+    return static_cast<UtcMs>(
+        std::max<std::int64_t>(0, static_cast<std::int64_t>(uptime) + lead_of(wall_ns_, up_ns_)));
+  }
 
   // In ms, rounded down.
   std::int64_t lead() const { return lead_; }
@@ -174,6 +241,8 @@ class EngineClock {
   std::int64_t gained_ns() const { return gained_ns_; }
   std::uint32_t era() const { return era_; }
   std::uint32_t boot_era() const { return boot_era_; }
+  std::int64_t up_ns() const { return up_ns_; }
+  const std::vector<ClockRise>& rises() const { return rises_.all(); }
 
  private:
   static constexpr std::int64_t kNsPerMs = 1'000'000;
@@ -186,10 +255,35 @@ class EngineClock {
   static std::int64_t wall_minus_mono(Now now) {
     return static_cast<std::int64_t>(now.utc_ns - now.mono_ns);
   }
-  // Returns the step; 0 if it is none.
-  std::int64_t set_wall(std::int64_t wall_ns) {
+  // How far UTC, and steady time, may be ahead of the right time, in ms.
+  Millis doubt() const { return rises_.in_doubt(lead_of(wall_ns_, up_ns_), uptime()); }
+  Millis steady_doubt() const {
+    return std::min(rises_.steady_in_doubt(uptime()), static_cast<Millis>(gained_ns_ / kNsPerMs));
+  }
+  Millis steady_ms(std::uint64_t round_up) const {
+    const auto mono_ns = static_cast<std::int64_t>(mono_ns_ + round_up);
+    return static_cast<Millis>(std::max<std::int64_t>(0, (steady_ns_ + mono_ns) / kNsPerMs));
+  }
+  Tick tick_surely_over(UtcMs moment, Millis doubt) const {
+    return std::max(tick_of(moment), std::min(tick_of(moment + doubt), tick_beyond_doubt()));
+  }
+  // The wall clock was `ahead` of uptime when it showed `shown` last.
+  void follow_rises(UtcMs shown, std::int64_t ahead, Millis gained) {
+    const std::int64_t is_ahead = lead_of(wall_ns_, up_ns_);
+    if (is_ahead - ahead >= ClockRises::kLarge) {
+      rises_.add(
+          {.shown = shown, .to = utc(), .ahead = ahead, .noticed = uptime(), .gained = gained});
+    } else if (ahead - is_ahead >= ClockRises::kLarge) {
+      wrong_since_ = rises_.settle(is_ahead, utc()).value_or(0);
+      has_settled_ = true;
+    }
+  }
+  // `shown`: what the wall clock has shown last before. Returns the step; 0 if it is none.
+  std::int64_t set_wall(std::int64_t wall_ns, UtcMs shown) {
     const std::int64_t step = wall_ns - wall_ns_;
     if (std::abs(step) <= kTolerance) return 0;
+    const std::int64_t ahead = lead_of(wall_ns_, up_ns_);
+    has_settled_ = false;
     given_back_ns_ = std::clamp<std::int64_t>(-step, 0, gained_ns_);
     gained_ns_ -= given_back_ns_;
     steady_ns_ -= given_back_ns_;
@@ -202,6 +296,7 @@ class EngineClock {
       ++era_;
     }
     boot_lead_ = std::max(boot_lead_, lead_);
+    follow_rises(shown, ahead, 0);
     return step;
   }
   static std::int64_t lead_of(std::int64_t wall_ns, std::int64_t steady_ns) {
@@ -214,10 +309,11 @@ class EngineClock {
 
   std::uint64_t mono_ns_;
   std::uint64_t utc_ns_;
-  // Minus the monotonic clock: UTC as of the last step, steady time, and the line of the ticks.
+  // Minus the monotonic clock: UTC as of the last step, steady time, the line of the ticks, uptime.
   std::int64_t wall_ns_;
   std::int64_t steady_ns_ = 0;
   std::int64_t line_ns_ = 0;
+  std::int64_t up_ns_ = 0;
   std::int64_t lead_ = 0;
   std::int64_t line_lead_ = 0;
   std::int64_t boot_lead_ = INT64_MIN;
@@ -225,6 +321,9 @@ class EngineClock {
   std::int64_t given_back_ns_ = 0;
   std::uint32_t era_ = 0;
   std::uint32_t boot_era_ = 0;
+  ClockRises rises_;
+  UtcMs wrong_since_ = 0;
+  bool has_settled_ = false;
   Tick tick_ = 0;
 };
 

@@ -94,6 +94,10 @@ struct EngineMemory {
   // The turn of the job whose end was stored last. A reserved job has a deadline, so the turns are
   // deadlines that never come.
   Tick end_turn = Tick{1} << 63U;
+  // Holds those of them that have expired by a clock in doubt: no worker gets them, and they do not
+  // end yet. The first ones are to be looked at again.
+  Client doubted{0};
+  std::size_t to_decide = 0;
   std::uint64_t undertake_at = 0;  // not before this monotonic ms
 
   const std::int64_t lead_before;  // EngineClock::lead() when the engine before this one ended
@@ -106,9 +110,9 @@ struct EngineMemory {
   DueKey place_from;
   Tick place_at = 0;
   // Of the keys whose jobs are gone: none ends before `keys_from`. `keys_end` is when to look for
-  // those that have ended.
-  UtcMs keys_from = 0;
-  UtcMs keys_end = 0;
+  // those that have ended. Both by steady time, in ms.
+  Millis keys_from = 0;
+  Millis keys_end = 0;
   JobId next_id;
   std::uint64_t next_burial;
   std::uint32_t next_tube = 1;

@@ -77,6 +77,10 @@ std::optional<UtcMs> Engine::State::expiry(Millis in, std::optional<UtcMs> at) c
   return std::max<UtcMs>(1, at.value_or(clock.utc_from() + in));
 }
 
+std::int64_t Engine::State::lead_of_expiry(UtcMs expires, bool is_moment) const {
+  return expires == 0 || is_moment ? kNoLead : clock.lead();
+}
+
 PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id) {
   using Result = PutOutcome::Result;
   check(order.retry);
@@ -144,15 +148,16 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
   const bool has_extras = body_id != record.id || !order.key.empty() ||
                           order.retry != RetryPolicy() || expires != 0 || !order.attributes.empty();
   if (has_extras) {
-    record.extras =
-        detail::Rare(JobExtras{.key = std::string(order.key),
-                               .key_window = order.key.empty() ? 0 : order.key_window,
-                               .body = body_id == record.id ? 0 : body_id,
-                               .retry = order.retry,
-                               .expires = expires,
-                               .at_expiry = expires != 0 ? order.at_expiry : AtExpiry::kDrop,
-                               .attributes = std::string(order.attributes),
-                               .newer = {}});
+    record.extras = detail::Rare(
+        JobExtras{.key = std::string(order.key),
+                  .key_window = order.key.empty() ? 0 : order.key_window,
+                  .body = body_id == record.id ? 0 : body_id,
+                  .retry = order.retry,
+                  .expires = expires,
+                  .expires_lead = lead_of_expiry(expires, order.expires_at.has_value()),
+                  .at_expiry = expires != 0 ? order.at_expiry : AtExpiry::kDrop,
+                  .attributes = std::string(order.attributes),
+                  .newer = {}});
   }
   if (!order.key.empty() && !put.before)
     add_key_change(

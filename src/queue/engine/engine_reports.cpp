@@ -100,7 +100,7 @@ void check_line(Tube& tube, const EngineClock& clock) {
   if (std::none_of(tube.waiting.begin(), tube.waiting.end(), waits)) return;
   if (!tube.open()) return;
   const LoadedJob* const first = tube.first();
-  if (first == nullptr || first->record.has_expired(clock.utc())) return;
+  if (first == nullptr || clock.has_expired(first->record)) return;
   const std::string& name = tube.record.name;
   check(tube.limits != nullptr, "nobody waits while a job is ready and readable", name);
   const std::uint64_t most = tube.record.settings->limits.max_running;
@@ -153,7 +153,8 @@ void check_client(const Client& client, ClientId id) {
 
 template <class State>
 void check_entrusted(const State& s, std::size_t doomed) {
-  check(s.undertaker.held.size() == s.entrusted.size(), "the undertaker knows of its jobs",
+  const std::size_t held = s.undertaker.held.size() + s.doubted.held.size();
+  check(held == s.entrusted.size(), "the undertaker knows of its jobs",
         std::to_string(s.entrusted.size()));
   std::size_t others = 0;
   s.entrusted.for_each([&others](JobId, const auto& end) {
@@ -216,7 +217,7 @@ void check_sums(const State& s, const Found& found) {
 
 template <class State>
 void check_clients(const State& s, const Found& found) {
-  std::size_t held = s.undertaker.held.size();
+  std::size_t held = s.undertaker.held.size() + s.doubted.held.size();
   std::size_t in_lines = 0;
   std::uint64_t waiting = 0;
   for (const auto& [id, client] : s.clients) {
@@ -267,11 +268,13 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   stats.durable_at = s.durable_at(id);
   const LoadedJob* job = s.loaded(id);
   if (job != nullptr) stats.record.history = job->history;
+  s.show_expiry(stats.record);
   if (job != nullptr && job->holder != nullptr) stats.worker = job->holder->name;
   stats.due = std::min(s.due_of(*record), kLastDue);
   stats.retry = s.policy_of(*record);
   if (stats.state == JobState::kDelayed) stats.time_left = s.clock.left_until(s.due_of(*record));
-  const bool is_over = job != nullptr && job->holder == &s.undertaker;
+  const bool is_over =
+      job != nullptr && (job->holder == &s.undertaker || job->holder == &s.doubted);
   if (stats.state == JobState::kReserved && !is_over)
     stats.time_left = s.clock.left_until_mono(job->expiry());
   return stats;

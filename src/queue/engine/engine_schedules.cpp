@@ -111,6 +111,7 @@ Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& as
   }
   if (old == nullptr || !before.occurs_as(schedule)) {
     record.decided = now;
+    record.since = state.clock.uptime();
     record.spans.clear();
   }
   record.paused = record.paused || paused;
@@ -171,6 +172,7 @@ Sequence Engine::State::Schedules::resume(LoadedSchedule& schedule) {
   ScheduleRecord after = schedule.record;
   after.paused = false;
   after.decided = state.clock.utc();
+  after.since = state.clock.uptime();
   untold.clear();
   const UtcMs before = schedule.record.decided;
   if (schedule.broken.empty()) {

@@ -87,6 +87,8 @@ struct Engine::State : EngineMemory {
   Sequence durable_at(JobId id);  // must be durable before a client is told of the job
   JobState state_of(const JobRecord& record);
   JobView view(const JobRecord& record);
+  // A client is to see the record: sets its expiry to what the wall clock will show then.
+  void show_expiry(JobRecord& job) const;
   // Makes a detached job. REQUIRES: the record is stored, not buried, and not in memory yet.
   LoadedJob& add_to_memory(const JobRecord& record) noexcept;
   void detach(LoadedJob& job) noexcept;
@@ -125,8 +127,9 @@ struct Engine::State : EngineMemory {
   void end_key(const JobRecord& job, Work work);
   // Returns who has the key of a job that is there.
   KeyOwner owner_of_key(const JobRecord& job);
-  // A key will end at `when`: it is to be forgotten then, or about a second later.
-  void sweep_keys_not_after(UtcMs when);
+  // A key will end when steady time comes to `when`: it is to be forgotten then, or about a second
+  // later.
+  void sweep_keys_not_after(Millis when);
   // Forgets keys that have ended, up to `budget` of them.
   void sweep_keys(std::size_t budget);
 
@@ -139,6 +142,7 @@ struct Engine::State : EngineMemory {
   PlannedPut meet(Tube& tube, const PutOrder& order, JobId body_id);
   // Returns when a job expires (0: never), as PutOrder and Patch say; none if after kLastDue.
   std::optional<UtcMs> expiry(Millis in, std::optional<UtcMs> at) const;
+  std::int64_t lead_of_expiry(UtcMs expires, bool is_moment) const;
   // Gathers a put into the tube if it can be carried out; a body in `bytes` has no id yet.
   PlannedPut plan_put(Tube& tube, const PutOrder& order, const LargeBody& body,
                       std::string_view bytes);
@@ -192,6 +196,9 @@ struct Engine::State : EngineMemory {
   PlannedEnd plan_end(LoadedJob& job);
   // Entrusts up to `budget` ready jobs that have expired. Adds their tubes to `served`.
   void expire(std::vector<Tube*>& served, std::size_t budget);
+  // Takes up to `budget` of the jobs that have expired by a clock in doubt, if that is over or the
+  // clock was set. Each is entrusted again, or not.
+  void decide_doubted(std::vector<Tube*>& served, std::size_t budget);
   // Arms the timer of a ready job that expires.
   void await_expiry(LoadedJob& job);
   // Returns false if so many jobs are entrusted that no more are to be loaded.

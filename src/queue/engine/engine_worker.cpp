@@ -86,7 +86,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   Client& client = s.client(id);
   std::optional<JobRecord> record = s.record_of(job_id);
   if (!record || s.state_of(*record) == JobState::kReserved) return std::nullopt;
-  if (!record->buried() && record->has_expired(s.clock.utc())) return std::nullopt;
+  if (!record->buried() && s.clock.has_expired(*record)) return std::nullopt;
   if (!s.may_hold_more(client)) throw OverLimit("the client has too many jobs reserved");
 
   Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}};
@@ -96,7 +96,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   if (was_buried) {
     // The store has to know that the job is not buried any more: a crash must not bury it again.
     const JobRecord before = *record;
-    record->revive(s.clock.utc());
+    record->revive(s.clock.has_expired(*record));
     record->due = s.clock.utc();
     s.clock.counts_from_now(*record);
     s.add_change(before, record);

@@ -130,10 +130,13 @@ void spread_all(State& s, const Jobs& jobs, const JobBulk& bulk) {
 }
 
 // `to`: where the job is to move; null: anywhere.
-bool can_change(const Store& store, const JobBulk& bulk, const JobRecord& job, JobState state,
-                const Tube* to) {
+bool can_change(const Store& store, const EngineClock& clock, const JobBulk& bulk,
+                const JobRecord& job, JobState state, const Tube* to) {
   if (state == JobState::kReserved) return false;
-  if (bulk.action == Action::kSpread) return !job.has_expired(place_of(job.id, bulk));
+  if (bulk.action == Action::kSpread) {
+    const UtcMs expiry = clock.expiry_of(job);
+    return expiry == 0 || expiry > place_of(job.id, bulk);
+  }
   if (to == nullptr) return true;
   const auto owner = key_in(store, *to, job);
   return !owner || owner->until != 0;
@@ -154,7 +157,7 @@ Jobs next_to_change(State& s, Tube& tube, JobBulk& bulk) {
     const JobState state = s.state_of(job);
     if (!list.filter.admits(job, state) || !has_reason(s, job, bulk.reason)) continue;
     if (bulk.action == Action::kSpread && keeps_its_place(s, job, bulk)) continue;
-    if (!can_change(s.store, bulk, job, state, to)) {
+    if (!can_change(s.store, s.clock, bulk, job, state, to)) {
       ++bulk.left;
       continue;
     }

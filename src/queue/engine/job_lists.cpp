@@ -181,6 +181,7 @@ std::vector<ListedJob> Engine::list_jobs(Now now, JobListing& list, std::size_t 
 
 ListedJob Engine::State::listed(const JobRecord& job, JobState state) {
   ListedJob listed{.record = job, .state = state};
+  show_expiry(listed.record);
   const Tube& tube = tube_numbered(job.tube);
   if (tube.is_lane()) listed.group = tube.record.name;
   const LoadedJob* const in_memory = loaded(job.id);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "queue/engine/engine_state.h"
 
@@ -40,6 +41,15 @@ JobView Engine::State::view(const JobRecord& record) {
           .priority = record.priority,
           .body_bytes = record.body_bytes,
           .durable_at = durable_at(record.id)};
+}
+
+void Engine::State::show_expiry(JobRecord& job) const {
+  if (!job.extras) return;
+  const UtcMs end = clock.expiry_of(job);
+  if (end == job.extras->expires) return;
+  JobExtras extras = *job.extras;
+  extras.expires = end;
+  job.extras = detail::Rare(std::move(extras));
 }
 
 LoadedJob& Engine::State::add_to_memory(const JobRecord& record) noexcept {
@@ -117,7 +127,7 @@ void Engine::State::drop_from_memory(LoadedJob& job) noexcept {
 
 void Engine::State::make_ready(LoadedJob& job) noexcept {
   if (job.record.extras) {
-    if (job.record.extras->cancel_asked || job.record.has_expired(clock.utc()))
+    if (job.record.extras->cancel_asked || clock.has_expired(job.record))
       return entrust(job, std::nullopt);
     if (job.record.extras->expires != 0) await_expiry(job);
   }

@@ -1,8 +1,9 @@
 // Here the keys of jobs are handled: what a put with a key meets, and keys whose jobs are gone.
 //
 // Of each key the store has a record: which job has it, or had it and is done, and until when it
-// counts. A record whose time is over is as good as none. It is forgotten within about a second,
-// together with others that have ended meanwhile.
+// counts. That goes by steady time (engine_clock.h): a wall clock that is set ends no window. A
+// record whose time is over is as good as none. It is forgotten within about a second, together
+// with others that have ended meanwhile.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace carillon::queue {
 
 namespace {
 
-constexpr UtcMs kNever = UINT64_MAX;
+constexpr Millis kNever = UINT64_MAX;
 
 // How long keys that have ended wait to be forgotten together, in ms.
 constexpr Millis kTogether = 1'000;
@@ -31,7 +32,7 @@ void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
   const bool stands_in_the_way =
       order.on_conflict == OnConflict::kReject || order.on_conflict == OnConflict::kIgnore;
   if (owner.until != 0) {
-    if (stands_in_the_way && clock.utc() < owner.until)
+    if (stands_in_the_way && clock.steady() < owner.until)
       put.outcome = {.result = Result::kExists,
                      .id = owner.id,
                      .durable_at = last_sequence,
@@ -89,37 +90,37 @@ void Engine::State::end_key(const JobRecord& job, Work work) {
   const KeyRecord before{.tube = tube, .key = extras.key, .id = job.id};
   if (extras.key_window == 0 || work == Work::kNotDone) return add_key_change(before, std::nullopt);
   KeyRecord after = before;
-  after.until = std::min(extras.key_window, kLastDue) + clock.utc_from();
+  after.until = std::min(extras.key_window, kLastDue) + clock.steady_from();
   add_key_change(before, after);
 }
 
-void Engine::State::sweep_keys_not_after(UtcMs when) {
+void Engine::State::sweep_keys_not_after(Millis when) {
   keys_from = std::min(keys_from, when);
-  keys_end = std::min(keys_end, std::max(when, clock.utc() + kTogether));
+  keys_end = std::min(keys_end, std::max(when, clock.steady() + kTogether));
 }
 
 void Engine::State::sweep_keys(std::size_t budget) try {
-  const UtcMs utc = clock.utc();
-  if (utc < keys_end) return;
+  const Millis steady = clock.steady();
+  if (steady < keys_end) return;
   if (!store.has_room()) {
-    keys_end = utc + kTogether;
+    keys_end = steady + kTogether;
     return;
   }
   const std::vector<KeyRecord> ended = store.scan_ended_keys(keys_from, budget + 1);
   std::vector<std::uint32_t> of;
   for (const KeyRecord& key : ended) {
-    if (key.until > utc || of.size() == budget) break;
+    if (key.until > steady || of.size() == budget) break;
     add_key_change(key, std::nullopt);
     of.push_back(key.tube);
   }
   if (!of.empty()) append();
   keys_from = of.size() < ended.size() ? ended[of.size()].until : kNever;
   keys_end = keys_from;
-  if (keys_end > utc && keys_end != kNever) keys_end = std::max(keys_end, utc + kTogether);
+  if (keys_end > steady && keys_end != kNever) keys_end = std::max(keys_end, steady + kTogether);
   for (const std::uint32_t number : of) forget_if_unreferenced(number);
 } catch (const StoreError& error) {
   load_failure = error.what();
-  keys_end = clock.utc() + kTogether;  // tried again then; nobody is harmed meanwhile
+  keys_end = clock.steady() + kTogether;  // tried again then; nobody is harmed meanwhile
 }
 
 }  // namespace carillon::queue

@@ -26,7 +26,7 @@ LoadedJob* Engine::State::first_ready(Tube& of) {
   if (!tube.open() || !may_start(tube)) return nullptr;
   for (int expired = 0;; ++expired) {
     LoadedJob* const first = tube.first();
-    if (first == nullptr || !first->record.has_expired(clock.utc())) return first;
+    if (first == nullptr || !clock.has_expired(first->record)) return first;
     if (expired == kAtOnce) break;  // its timer has not fired yet, and will let the tube be served
     entrust(*first, std::nullopt);
   }

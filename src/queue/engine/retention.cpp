@@ -96,9 +96,9 @@ std::size_t Engine::State::Retention::go_on(State& s, Tube& tube, std::size_t bu
     const auto end = end_of(s, job, kept);
     if (!end && over.empty()) retained.from = job.burial + 1;
     if (!end) continue;
-    has_time_left = *end > s.clock.utc();
+    has_time_left = !s.clock.is_surely_over(*end);
     if (has_time_left) {
-      look_not_after(s, tube, std::max(s.clock.tick_of(*end), s.clock.tick() + 1));
+      look_not_after(s, tube, std::max(s.clock.tick_surely_over(*end), s.clock.tick() + 1));
       break;
     }
     over.push_back(job);

@@ -102,7 +102,10 @@ void Engine::State::Schedules::take_over(ScheduleRecord record, UtcMs last_known
   auto made = std::make_unique<LoadedSchedule>();
   LoadedSchedule& schedule = *made;
   // The wall clock may have been set back before the restart, or while the server was down.
-  if (record.decided > last_known + kStoredTimeLag) record.decided = last_known;
+  if (record.decided > std::min(last_known, state.clock.utc()) + kStoredTimeLag) {
+    record.decided = std::min(record.decided, last_known);
+    if (const UtcMs since = state.clock.wrong_since(); since != 0) turn_back(record, since);
+  }
   record.decided = std::min(record.decided, state.clock.utc());
   schedule.record = std::move(record);
   const Schedule& asked = schedule.record.schedule;
@@ -135,28 +138,44 @@ void Engine::State::Schedules::arm(LoadedSchedule& schedule) noexcept {
 }
 
 void Engine::State::Schedules::follow_the_clock(bool back) {
+  const EngineClock& clock = state.clock;
+  const UtcMs since = back && clock.has_settled() ? clock.wrong_since() : 0;
   for (const auto& [name, schedule] : by_name) {
-    UtcMs& decided = schedule->record.decided;
-    if (back) decided = std::min(decided, state.clock.utc());
+    ScheduleRecord& record = schedule->record;
+    if (back) record.decided = std::min(record.decided, clock.utc());
+    if (since != 0) turn_back(record, since);
     arm(*schedule);
   }
 }
 
+void Engine::State::Schedules::turn_back(ScheduleRecord& record, UtcMs since) const {
+  const UtcMs from = std::max(since, state.clock.utc_at_uptime(record.since));
+  record.decided = std::min(record.decided, from);
+}
+
 void Engine::State::Schedules::jobs_left(const Changes& appended) {
   for (const JobChange& change : appended.jobs) {
-    if (!change.before || (change.after && !change.after->buried())) continue;
+    if (!change.before) continue;
     const auto found = awaited.find(change.before->id);
     if (found == awaited.end()) continue;
     LoadedSchedule& schedule = *found->second;
+    if (change.after && !change.after->buried() && is_in_last_tube(schedule, *change.after))
+      continue;
     awaited.erase(found);
     arm(schedule);
   }
 }
 
-bool Engine::State::Schedules::is_there(JobId id) {
-  if (id == 0) return false;
-  const std::optional<JobRecord> job = state.record_of(id);
-  return job && !job->buried();
+bool Engine::State::Schedules::is_last_there(const LoadedSchedule& schedule) {
+  if (schedule.record.last_job == 0) return false;
+  const std::optional<JobRecord> job = state.record_of(schedule.record.last_job);
+  return job && !job->buried() && is_in_last_tube(schedule, *job);
+}
+
+bool Engine::State::Schedules::is_in_last_tube(const LoadedSchedule& schedule,
+                                               const JobRecord& job) {
+  const std::uint32_t last = schedule.record.last_tube;
+  return last == 0 || state.tube_numbered(job.tube).head().record.number == last;
 }
 
 void Engine::State::Schedules::tell(ScheduleEvent event) {
@@ -216,7 +235,7 @@ void Engine::State::Schedules::decide(LoadedSchedule& schedule) {
   const UtcMs utc = state.clock.utc();
   untold.clear();
   if (record.waiting != 0) {
-    if (record.schedule.overlap != Overlap::kAllow && is_there(record.last_job)) {
+    if (record.schedule.overlap != Overlap::kAllow && is_last_there(schedule)) {
       awaited[record.last_job] = &schedule;
     } else {
       ScheduleRecord after = record;
@@ -276,7 +295,7 @@ void Engine::State::Schedules::occur(LoadedSchedule& schedule, ScheduleRecord af
     store(schedule, std::move(after));
     return;
   }
-  const bool overlaps = asked.overlap != Overlap::kAllow && is_there(after.last_job);
+  const bool overlaps = asked.overlap != Overlap::kAllow && is_last_there(schedule);
   if (overlaps && (asked.overlap == Overlap::kSkip || after.waiting != 0)) {
     skip(What::kOverlap, occurrence.at, 1, after);
     store(schedule, std::move(after));
@@ -322,6 +341,7 @@ PlannedPut Engine::State::Schedules::plan_put(const LoadedSchedule& schedule,
 Sequence Engine::State::Schedules::append_put(LoadedSchedule& schedule, ScheduleRecord after,
                                               const PlannedPut& planned) {
   after.last_job = planned.outcome.id;
+  after.last_tube = schedule.lane->head().record.number;
   const Sequence sequence = store(schedule, std::move(after));
   state.finish_put(planned);
   return sequence;

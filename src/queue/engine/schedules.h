@@ -8,7 +8,8 @@
 // for the job before, or is skipped. `ScheduleRecord::decided` says how far that has gone. If the
 // wall clock is set back, it goes back as well, because the moments after it come again; those of
 // them that have fired are in `spans`, and do not fire twice. An occurrence that was skipped while
-// the clock was ahead gets a new chance so.
+// the clock was ahead gets a new chance so: also one whose own time came meanwhile
+// (EngineClock::wrong_since).
 //
 // An append that fails changes nothing. The schedule is looked at again a second later.
 #pragma once
@@ -75,6 +76,8 @@ struct Engine::State::Schedules {
   // Returns how many ms all of them must wait, because no job can be put.
   Millis must_wait() const;
   void follow_the_clock(bool back);
+  // What was decided from `since` on, by a wrong clock, counts no more.
+  void turn_back(ScheduleRecord& record, UtcMs since) const;
   // These changes were appended.
   void jobs_left(const Changes& appended);
   std::optional<Tick> next_wakeup() const;
@@ -102,8 +105,9 @@ struct Engine::State::Schedules {
   void stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept;
   // Returns how much of the budget of `fire` a schedule takes that has been looked at.
   static std::size_t cost_of(const LoadedSchedule& schedule, std::uint64_t skipped_before);
-  // Returns true if the job is there and not buried.
-  bool is_there(JobId id);
+  // Returns true if the job that was put last is there, not buried, and in the tube of its put.
+  bool is_last_there(const LoadedSchedule& schedule);
+  bool is_in_last_tube(const LoadedSchedule& schedule, const JobRecord& job);
   // Has the schedule looked at when it is due.
   void arm(LoadedSchedule& schedule) noexcept;
   void tell(ScheduleEvent event);

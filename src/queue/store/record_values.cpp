@@ -53,6 +53,7 @@ void each_field_of_extras(Extras& extras, Field&& field) {
   field(30, extras.retry.counts_empty);
   field(31, extras.died);
   field(32, extras.died_lead);
+  field(33, extras.expires_lead);
 }
 
 template <typename Tube, typename Field>
@@ -97,6 +98,9 @@ void each_field_of_watermarks(Marks& marks, Field&& field) {
   field(9, marks.gained_ns);
   field(10, marks.era);
   field(11, marks.boot_era);
+  field(12, marks.up_ns);
+  field(13, marks.rises);
+  field(14, marks.wrong_since);
 }
 
 }  // namespace

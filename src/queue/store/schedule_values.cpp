@@ -55,6 +55,8 @@ void each_field(Record& record, Field&& field) {
   field(30, schedule.expires_in);
   field(31, schedule.at_expiry);
   field(32, schedule.retry.counts_empty);
+  field(33, record.since);
+  field(34, record.last_tube);
 }
 
 constexpr std::uint64_t most(CatchUp) {

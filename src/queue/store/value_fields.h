@@ -44,6 +44,16 @@ void each_field_of_part(Of& run, Field&& field) {
   field(4, run.owner);
 }
 
+template <typename Of, typename Field>
+requires std::same_as<std::remove_const_t<Of>, ClockRise>
+void each_field_of_part(Of& rise, Field&& field) {
+  field(1, rise.shown);
+  field(2, rise.to);
+  field(3, rise.ahead);
+  field(4, rise.noticed);
+  field(5, rise.gained);
+}
+
 // --- Appending.
 
 template <std::unsigned_integral Number>

@@ -56,9 +56,8 @@ std::uint64_t mono_ms(const Exchange& x) {
 }
 
 // Returns true if a put had the key in the last 24 h.
-bool was_put(const Exchange& x, const Once& once) {
-  const auto stored = x.service().store().find_key(queue::kTokens, once.own_key);
-  return stored && stored->until > x.now().utc_ns / 1'000'000;
+bool was_put(Exchange& x, const Once& once) {
+  return x.service().engine().knows_token(once.own_key);
 }
 
 Problem other_request(std::string_view key) {
