@@ -218,6 +218,31 @@ TEST_F(EngineDoubt, ManyDoubtedJobsAreDecidedInSteps) {
   EXPECT_EQ(engine().stats().jobs.ready, 5'000u);
 }
 
+// Memory holds 100 000 jobs in doubt.
+TEST_F(EngineDoubt, AFloodOfDoubtedJobsHoldsUpNoOtherTube) {
+  const UtcMs then = queue.utc() + kHour;
+  engine().use(client, "flood");
+  for (int n = 0; n < 101'000; ++n)
+    queue.put(client, "x", {.due_at = then, .expires_at = then + 1});
+  queue.put(client, "behind them", {.due_at = then + 1});
+  engine().use(client, "other");
+  queue.put(client, "other", {.due_at = then + kHour + 30'000});
+  engine().watch(client, "flood");
+  engine().watch(client, "other");
+  const auto work_off = [this] {
+    for (int n = 0; n < 5'000; ++n) queue.pass(0);
+  };
+  queue.step_wall_clock(2 * kHour);
+  work_off();
+  queue.pass(30'000);
+  work_off();
+  EXPECT_EQ(queue.reserve(client), "other");
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.pass(30'000);
+  work_off();
+  EXPECT_EQ(queue.reserve(client), "behind them");
+}
+
 TEST_F(EngineDoubt, ADeadJobIsKeptThoughTheMachineBootsWithAClockAhead) {
   engine().set_tube(queue.now(), "default", {.retention = kDay});
   const JobId id = queue.put(client, "x", {.expires_in = 1, .at_expiry = AtExpiry::kDead});

@@ -304,10 +304,11 @@ void Engine::State::decide_doubted(std::vector<Tube*>& served, std::size_t budge
   }
 }
 
-bool Engine::State::may_entrust_more() const {
+bool Engine::State::may_load(const Tube& tube) const {
   constexpr std::size_t kMost = 10'000;
   constexpr std::size_t kMostDoubted = 100'000;
-  return undertaker.held.size() < kMost && doubted.held.size() < kMostDoubted;
+  if (undertaker.held.size() >= kMost) return false;
+  return doubted.held.size() < kMostDoubted || tube.doomed == 0;
 }
 
 void Engine::State::set_deadline(LoadedJob& job, std::uint64_t mono) {

@@ -201,8 +201,9 @@ struct Engine::State : EngineMemory {
   void decide_doubted(std::vector<Tube*>& served, std::size_t budget);
   // Arms the timer of a ready job that expires.
   void await_expiry(LoadedJob& job);
-  // Returns false if so many jobs are entrusted that no more are to be loaded.
-  bool may_entrust_more() const;
+  // Returns false if the tube must wait for jobs that have expired, because memory holds too many
+  // of them. If those are in doubt, only the tubes that have one of them wait.
+  bool may_load(const Tube& tube) const;
   // Sets when the ttr of a reserved job is over.
   void set_deadline(LoadedJob& job, std::uint64_t mono);
 

@@ -99,7 +99,7 @@ void Engine::State::room_appeared(Tube& tube) {
 std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   tube.starved = false;
   if (tube.far == 0) return 0;
-  if (!may_entrust_more()) {
+  if (!may_load(tube)) {
     load_not_after(tube, clock.tick() + kPatience);
     return 0;
   }
@@ -189,7 +189,7 @@ void Engine::State::look_at(const std::vector<Tube*>& those) {
     };
     const auto last = std::find_if(first, records.end(), is_others);
     try {
-      if (may_entrust_more()) load(*tube, {first, last}, limit);
+      if (may_load(*tube)) load(*tube, {first, last}, limit);
       load_what_is_due(*tube);
     } catch (const StoreError& error) {
       loading_failed(tube->load_time, error);
