@@ -6,6 +6,7 @@ The lower bound is exact. The upper bound is generous, because other tests run o
 """
 
 import concurrent.futures
+import http.client
 import tempfile
 import time
 import unittest
@@ -49,7 +50,12 @@ class _Case:
     def start(self):
         data = self.directory.name + "/data"
         self.server = daemon.carillon_serve(
-            data, "--load-ahead", _LOAD_AHEAD, environment=self.clock.environment
+            data,
+            "--load-ahead",
+            _LOAD_AHEAD,
+            "--http",
+            f"{daemon.HOST}:0",
+            environment=self.clock.environment,
         ).start()
         self.client = self.server.connect()
 
@@ -59,6 +65,17 @@ class _Case:
     def set(self, error: float):
         self.clock.set(error)
         self.client.stats()  # the server notices
+
+    def ask(self, method: str, path: str, body: str, key: str):
+        """Sends a request with an Idempotency-Key. Returns the status, the text, and whether it was
+        answered before."""
+        client = http.client.HTTPConnection(daemon.HOST, self.server.http_port(), timeout=20)
+        headers = {"Idempotency-Key": f'"{key}"', "Content-Type": "application/json"}
+        client.request(method, path, body, headers)
+        reply = client.getresponse()
+        text = reply.read()
+        client.close()
+        return reply.status, text, reply.getheader("Idempotent-Replayed") == "true"
 
     def put_all(self):
         """Delays and moments, near and far, and a job that is ready at once."""
@@ -96,9 +113,8 @@ class _Case:
 @unittest.skipIf(daemon.stand_in(), "the library is made for Carillon")
 @unittest.skipUnless(wrong_clock.library(), "the library does not work in this build")
 class ClockTest(unittest.TestCase):
-    def each(self, scenario):
+    def each(self, scenario, errors=(*_ERRORS, *(-error for error in _ERRORS))):
         """Runs the scenario with every error."""
-        errors = [sign * error for error in _ERRORS for sign in (1, -1)]
 
         def run(error):
             with _Case(error) as case:
@@ -194,6 +210,55 @@ class ClockTest(unittest.TestCase):
                 self.assertEqual(case.client.call(put, b"a").word, b"EXISTS", case.error)
 
         self.each(scenario)
+
+    def test_what_is_put_once_is_not_put_again_after_a_second_of_a_clock_ahead(self):
+        batch = b"1 delay=1h\r\na\r\n"
+        requests = (
+            ("POST", "/v1/tubes/t/jobs", '{"delay": "PT1H"}', "job"),
+            ("POST", "/v1/tubes/t/jobs:batch", '{"jobs": [{"delay": "PT1H"}]}', "batch"),
+        )
+
+        def put(case):
+            """Returns the answers: of each verb the word, and all of HTTP."""
+            key = case.client.call(b"put-job 1 key=k key-window=1h", b"a").word
+            once = case.client.call(b"put-jobs %d once=order-7 window=36h" % len(batch), batch).word
+            case.client.reply()  # the line of the job
+            return key, once, [case.ask(*request) for request in requests]
+
+        def scenario(case):
+            key, once, first = put(case)
+            self.assertEqual([key, once], [b"INSERTED", b"JOBS"])
+            self.assertEqual([answer[0] for answer in first], [201, 200])
+            job = case.client.call(b"reserve-with-timeout-ms 5000").number()
+            self.assertEqual(case.client.call(b"delete %d" % job), said(b"DELETED"))
+            other = case.client.put(b"deleted by HTTP", 0, 0, 60)
+            delete = ("DELETE", f"/v1/jobs/{other}", "", "delete")
+            self.assertEqual(case.ask(*delete), (204, b"", False))
+
+            def all_are_known():
+                key, once, again = put(case)
+                self.assertEqual([key, once], [b"EXISTS", b"ALREADY"])
+                for one, before in zip(again, first):
+                    self.assertEqual(one, (*before[:2], True))
+
+            case.set(case.error)
+            time.sleep(1)
+            case.set(0)
+            self.assertEqual(case.ask(*delete), (204, b"", True))
+            all_are_known()
+            case.stop()
+            case.start()
+            all_are_known()
+            case.set(case.error)
+            case.stop()
+            case.start()
+            all_are_known()
+            case.set(0)
+            case.stop()
+            case.start()
+            all_are_known()
+
+        self.each(scenario, (2 * 3_600, 2 * 86_400))
 
     def test_reserved_jobs_and_paused_tubes(self):
         def scenario(case):
