@@ -44,6 +44,27 @@ class EngineStorm : public testing::Test {
     }
   }
 
+  // The storm begins. Calls `meanwhile` when its first jobs are ready.
+  template <class Action>
+  void expect_none_before_all_and_then_in_order(Action meanwhile) {
+    const ClientId first = worker("storm");
+    queue.wait(first);
+    queue.pass(1'000);
+    const ClientId second = worker("storm");
+    EXPECT_EQ(queue.reserve(second), "TIMED_OUT");
+    meanwhile();
+    while (has_work()) {
+      EXPECT_TRUE(engine.take_deliveries().empty());
+      queue.pass(0);
+    }
+    const auto deliveries = engine.take_deliveries();
+    ASSERT_EQ(deliveries.size(), 1u);
+    EXPECT_EQ(deliveries[0].job.id, static_cast<JobId>(kStorm));
+    for (JobId id = kStorm - 1; id > kStorm - 100; --id)
+      ASSERT_EQ(engine.reserve(second, queue.now(), 0)->job.id, id);
+    engine.check_invariants();
+  }
+
   bool has_work() {
     const std::optional<std::uint64_t> wake = engine.next_wakeup();
     return wake && *wake <= queue.now().mono_ns;
@@ -107,21 +128,7 @@ TEST_F(EngineStorm, AJobOfAnotherTubeIsNeverLateHoweverManyGroupsTheStormHas) {
 
 TEST_F(EngineStorm, NoneOfAnyGroupGoesOutBeforeAllGroupsAreReady) {
   put_storm_of_groups(kStorm / 2);
-  const ClientId first = worker("storm");
-  queue.wait(first);
-  queue.pass(1'000);
-  const ClientId second = worker("storm");
-  EXPECT_EQ(queue.reserve(second), "TIMED_OUT");
-  while (has_work()) {
-    EXPECT_TRUE(engine.take_deliveries().empty());
-    queue.pass(0);
-  }
-  const auto deliveries = engine.take_deliveries();
-  ASSERT_EQ(deliveries.size(), 1u);
-  EXPECT_EQ(deliveries[0].job.id, static_cast<JobId>(kStorm));
-  for (JobId id = kStorm - 1; id > kStorm - 100; --id)
-    ASSERT_EQ(engine.reserve(second, queue.now(), 0)->job.id, id);
-  engine.check_invariants();
+  expect_none_before_all_and_then_in_order([] {});
 }
 
 TEST_F(EngineStorm, GroupsThatGoInTheMidstOfTheirStormAreForgotten) {
@@ -188,22 +195,7 @@ TEST_F(EngineStorm, ACommandDoesASmallPartOfIt) {
 
 TEST_F(EngineStorm, NoneGoesOutBeforeAllAreReadyAndThenTheyComeInOrder) {
   for (int i = 0; i < kStorm; ++i) put("storm", 1'000, static_cast<Priority>(kStorm - i));
-  const ClientId first = worker("storm");
-  queue.wait(first);
-  queue.pass(1'000);
-  const ClientId second = worker("storm");
-  EXPECT_EQ(queue.reserve(second), "TIMED_OUT");
-  put("storm", 0, 3'000);
-  while (has_work()) {
-    EXPECT_TRUE(engine.take_deliveries().empty());
-    queue.pass(0);
-  }
-  const auto deliveries = engine.take_deliveries();
-  ASSERT_EQ(deliveries.size(), 1u);
-  EXPECT_EQ(deliveries[0].job.id, static_cast<JobId>(kStorm));
-  for (JobId id = kStorm - 1; id > kStorm - 100; --id)
-    ASSERT_EQ(engine.reserve(second, queue.now(), 0)->job.id, id);
-  engine.check_invariants();
+  expect_none_before_all_and_then_in_order([this] { put("storm", 0, 3'000); });
 }
 
 TEST_F(EngineStorm, AStreamThatNeverEndsStopsNobodyForEver) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -168,13 +169,20 @@ TEST_F(StalledClients, ALineOrAHeaderHasOneTimeOut) {
 
 TEST_F(StalledClients, EachLineHasItsOwnTimeOut) {
   start_with(kLong, milliseconds(0));
-  Peer peer(tcp_);
-  const auto before = steady_clock::now();
-  while (steady_clock::now() < before + 2 * kLong) {
-    peer.send("e a\r\nus");  // the end of a line, and the beginning of the next one
+  std::optional<Peer> peer;
+  auto began = steady_clock::now();
+  for (auto last = began; steady_clock::now() < began + 2 * kLong;) {
+    const auto now = steady_clock::now();
+    if (!peer || now > last + kLong / 2) {  // a busy machine has held this thread up: begin again
+      peer.emplace(tcp_);
+      peer->send("us");
+      began = now;
+    }
+    last = now;
+    // The end of a line, and the beginning of the next one.
+    ASSERT_EQ(peer->say("e a\r\nus", kUsing), kUsing);
     std::this_thread::sleep_for(milliseconds(100));
   }
-  EXPECT_FALSE(peer.is_closed());
 }
 
 TEST_F(StalledClients, AClientThatReadsNoRepliesIsClosed) {
