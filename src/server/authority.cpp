@@ -41,7 +41,7 @@ bool is_v4(std::string_view text) {
   return !error && is_made_of(text, "0123456789.");
 }
 
-// Without a zone: that means something on one machine only.
+// Without a zone.
 bool is_v6(std::string_view text) {
   boost::system::error_code error;
   boost::asio::ip::make_address_v6(text, error);
@@ -61,7 +61,10 @@ Authority split_bracketed(std::string_view text) {
   if (close == std::string_view::npos) refuse("the ] is missing: write an IPv6 address as [::1]");
   const std::string_view host = text.substr(1, close - 1);
   const std::string_view rest = text.substr(close + 1);
-  if (!is_v6(host)) refuse("in the brackets is no IPv6 address, or one with a zone");
+  const std::size_t zone = std::min(host.find('%'), host.size());
+  if (!is_v6(host.substr(0, zone))) refuse("in the brackets is no IPv6 address");
+  if (zone < host.size())
+    refuse("an IPv6 address with a zone, %eth0, means something on one machine only: use another");
   if (rest.empty()) return {.host = host, .is_address = true};
   if (rest.front() != ':') refuse("behind the ] is no port");
   return {.host = host, .port = rest.substr(1), .is_address = true};

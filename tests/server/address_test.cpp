@@ -66,6 +66,11 @@ TEST(Address, AMalformedAddressIsRefusedWithTheReason) {
   EXPECT_EQ(error_of(":11300"), "\":11300\": there is no host" + allowed);
   EXPECT_EQ(error_of("[::1]x"), "\"[::1]x\": behind the ] is no port" + allowed);
   EXPECT_EQ(error_of("http://a"), "\"http://a\": the port is not a number from 0 to 65535");
+  EXPECT_EQ(
+      error_of("[fe80::1%eth0]:80"),
+      "\"[fe80::1%eth0]:80\": an IPv6 address with a zone, %eth0, means something on one machine "
+      "only: use another" +
+          allowed);
   for (const char* const text : {"127.1", "0x7f000001:80", "me@host", "a%2eb", "[fe80::1%lo]:80"})
     EXPECT_TRUE(error_of(text).ends_with(allowed)) << text;
 }

@@ -62,7 +62,13 @@ TEST(Authority, AnAddressIsWrittenInOneWay) {
   for (const std::string_view host : {"[fe80::1%eth0]", "[fe80::1%251]", "[127.0.0.1]", "[]",
                                       "[::1 ]", "[a]", "[v1.a]", "[::1]]"})
     EXPECT_NE(error_of(host), "none") << host;
-  EXPECT_EQ(error_of("[::1\0]"s), "in the brackets is no IPv6 address, or one with a zone");
+  for (const std::string& host : {"[::1\0]"s, "[%eth0]"s, "[a%eth0]"s})
+    EXPECT_EQ(error_of(host), "in the brackets is no IPv6 address") << host;
+  for (const std::string_view host : {"[fe80::1%eth0]", "[fe80::1%251]:80", "[::1%]"})
+    EXPECT_EQ(
+        error_of(host),
+        "an IPv6 address with a zone, %eth0, means something on one machine only: use another")
+        << host;
 }
 
 TEST(Authority, WhatNoNameHasIsRefused) {
