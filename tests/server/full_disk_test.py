@@ -69,6 +69,18 @@ class FullDiskTest(FaultCase):
         self.assertEqual(server.terminate(), 0)
         self.assert_kept({**jobs, **more}, unanswered=BATCH)
 
+    # A part of the write may be on the disk: as after any write that failed, the server ends.
+    def test_a_limit_within_a_file_that_is_there(self):
+        server = self.start()
+        client = server.connect()
+        jobs = {client.put(LARGE): LARGE for _ in range(5)}
+        resource.prlimit(
+            server.process.pid, resource.RLIMIT_FSIZE, (64 << 10, resource.RLIM_INFINITY)
+        )
+        self.assertEqual(client.call(b"put 0 0 600 5", b"never"), FAILED)
+        self.assert_failed(server, r"/data/jobs-\d+\.data cannot be written", "File too large")
+        self.assert_kept(jobs, unanswered=1)
+
     def test_no_room_for_a_file_of_the_state(self):
         for calls, path, error in (
             ("write", "*.sst", errno.ENOSPC),
