@@ -134,6 +134,7 @@ void FileImport::take(const std::string& text) {
     export_ = is_export ? line.id : fmt::format("{:08x}", base::crc32c(0, text));
     export_at_ = number_;
   }
+  if (line.has_backoff_from_0) ++backoffs_from_0_;
   switch (line.kind) {
     case Kind::kJob:
       return take_job(std::move(line.job));
@@ -198,10 +199,24 @@ std::size_t FileImport::most_in_batch(const std::string& tube) {
   return most_;
 }
 
+// A job that was released, or that an older version took, may expire before it is due, and the
+// server takes no such put. Returns false if nothing would be left of it.
+bool FileImport::is_worth_putting(FileJob& job) {
+  const std::string text = options_of(job);
+  const auto options = parse_job_options(text, OptionsOf::kPut);
+  const bool runs = job.buried || !options.due || !options.expires_at ||
+                    *options.expires_at == queue::kNeverExpires ||
+                    *options.due < *options.expires_at;
+  if (runs) return true;
+  ++never_run_;
+  job.buried = true;
+  job.when.clear();
+  return options.at_expiry == queue::AtExpiry::kDead;
+}
+
 void FileImport::take_job(FileJob job) {
-  if (!rename(job.tube)) return;
+  if (!rename(job.tube) || !is_worth_putting(job)) return;
   const std::string options = options_of(job);
-  parse_job_options(options, OptionsOf::kPut);
   const std::size_t bytes = job.body.size() + options.size();
   const bool is_large = job.body.size() > kLargestInBatch;
   const bool is_full =

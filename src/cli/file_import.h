@@ -65,6 +65,11 @@ class FileImport {
   std::uint64_t met() const { return met_; }          // not put: the tube has a job with this key
   // Large bodies without a key, which got one, so that the import can be run again.
   std::uint64_t keyed() const { return keyed_; }
+  // Jobs that expire before they are due. Those that would be dead then were buried, the others
+  // were left out.
+  std::uint64_t never_run() const { return never_run_; }
+  // FileLine::has_backoff_from_0
+  std::uint64_t backoffs_from_0() const { return backoffs_from_0_; }
   std::uint64_t settings() const { return settings_; }    // of tubes and groups
   std::uint64_t schedules() const { return schedules_; }  // that were set
   // Types of lines that were passed over.
@@ -77,6 +82,7 @@ class FileImport {
   };
   void take(const std::string& text);
   void take_job(FileJob job);
+  bool is_worth_putting(FileJob& job);
   void set(FileSetting setting);
   void set_tube(const std::string& tube, const std::string& options);
   void hold_back_puts();
@@ -110,6 +116,8 @@ class FileImport {
   std::uint64_t already_ = 0;
   std::uint64_t met_ = 0;
   std::uint64_t keyed_ = 0;
+  std::uint64_t never_run_ = 0;
+  std::uint64_t backoffs_from_0_ = 0;
   std::uint64_t settings_ = 0;
   std::uint64_t schedules_ = 0;
   std::vector<FileSetting> at_end_;  // what holds back puts

@@ -68,6 +68,9 @@ struct FileLine {
   std::string tube;
   std::optional<std::string> after;
   std::uint64_t jobs = 0;
+  // Of a job or a setting: an older version took a back-off that rises from 0, 0ms..1000ms. Twice 0
+  // is 0, so it is read as what it was, 0ms.
+  bool has_backoff_from_0 = false;
 };
 
 // Throws std::invalid_argument: `"ttr": not a text or a number`.

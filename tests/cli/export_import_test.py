@@ -396,6 +396,43 @@ class ExportImportTest(CliCase):
         self.assertEqual(keys[2], '"mine"')
         self.assertEqual(json.loads(self.carillon(*arguments, "--json"))["keyed"], 0)
 
+    def test_a_backoff_from_0_of_an_older_version_is_read_as_0(self):
+        self.write(
+            {"type": "tube", "tube": "a", "max_attempts": 4, "backoff": "0ms..1000ms"},
+            {"tube": "b", "max_attempts": 3, "backoff": "0ms..60000ms", "body": "x"},
+            {"tube": "b", "max_attempts": 3, "backoff": "1ms..60000ms", "body": "y"},
+        )
+        done = self.run_carillon("import", str(self.out), *self.at(self.second))
+        self.assertEqual(
+            (done.returncode, done.stderr.decode()),
+            (0, "2 back-offs from 0ms on, as an older version took them, are read as 0ms\n"),
+        )
+        c = self.second.connect()
+        longest = [c.stats(b"show-job %d" % job).get("backoff-longest-ms") for job in (1, 2)]
+        self.assertEqual(longest, [None, "60000"])
+        self.assertNotIn("backoff-longest-ms", c.stats(b"stats-tube a"))
+
+    def test_a_job_that_expires_before_it_is_due_is_left_out_or_buried(self):
+        c = self.first.connect()
+        for end in ("drop", "dead"):
+            job = self.put(c, f"expires-in=1h at-expiry={end}", end.encode())
+            self.assertEqual(c.call(b"reserve-job %d" % job).word, b"RESERVED")
+            self.assertEqual(c.call(b"release %d 0 7200" % job).line, b"RELEASED")
+        self.assertEqual(self.export(self.first, self.out)["jobs"], 2)
+        done = self.run_carillon("import", str(self.out), *self.at(self.second))
+        self.assertEqual(
+            (done.returncode, done.stderr.decode()),
+            (
+                0,
+                "2 jobs would expire before the due time: buried if at-expiry is dead, else left "
+                "out\n",
+            ),
+        )
+        self.assertEqual(self.import_file(self.out)["never_run"], 2)
+        there = self.second.connect()
+        self.assertEqual(there.call(b"peek-buried").body, b"dead")
+        self.assertEqual(there.stats()["total-jobs"], "1")
+
     def test_a_file_goes_into_another_tube_as_well(self):
         self.write({"tube": "mail", "body": "x"}, {"tube": "mail", "body": "y" * 60_000})
         for name, jobs in (("mail", 2), ("mail=post", 2), ("mail", 0), ("mail=post", 0)):
