@@ -194,6 +194,33 @@ TEST_F(EngineKeysTest, APutIsToldTheStateOfTheJobThatHasItsKey) {
   EXPECT_EQ(owner(), KeyOwner::kDone);
 }
 
+// It is deleted whatever comes of the attempt: its producer must not believe that it will run.
+TEST_F(EngineKeysTest, AJobWhoseCancelWasAskedForDoesNotStandForAnother) {
+  put("k", "a", {}, 0, 600'000);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(put("k", "b").result, Result::kExists);
+  EXPECT_EQ(engine.cancel(queue.now(), 1, true).result, Changed::kAsked);
+  for (const OnConflict how : {OnConflict::kReject, OnConflict::kIgnore, OnConflict::kReplace})
+    EXPECT_EQ(put("k", "b", how).result, Result::kReserved);
+  queue.restart();
+  const ClientId again = queue.engine().connect();
+  EXPECT_EQ(queue.engine().put(again, queue.now(), {.key = "k"}, "b").result, Result::kInserted);
+}
+
+// A clock that was just set forward says that it has expired, and is perhaps wrong.
+TEST_F(EngineKeysTest, AJobThatHasExpiredAndIsNotGoneYetDoesNotStandForAnother) {
+  engine.put(producer, queue.now(), {.key = "k", .expires_at = queue.utc() + 3'600'000}, "a");
+  EXPECT_EQ(put("k", "b").result, Result::kExists);
+  queue.step_wall_clock(2 * 3'600'000);
+  queue.pass(0);
+  queue.pass(1);
+  EXPECT_EQ(put("k", "b").result, Result::kReserved);
+  queue.step_wall_clock(-2 * 3'600'000);
+  queue.pass(0);
+  queue.pass(1);
+  EXPECT_EQ(put("k", "b").result, Result::kExists);
+}
+
 TEST_F(EngineKeysTest, ABatchIsAnsweredAgainWithTheStatesOfThen) {
   put("k", "a", {}, 60'000);
   const NewJob job{.order = {.key = "k", .on_conflict = OnConflict::kIgnore}, .body = "b"};

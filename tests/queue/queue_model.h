@@ -125,7 +125,8 @@ class QueueModel {
     const JobId known = key->second.id;
     const Job& other = jobs.at(known);
     const KeyOwner owner = owner_of_key(other);
-    if (kept) return {.result = Result::kExists, .id = known, .owner = owner};
+    const bool is_ending = other.state == JobState::kReserved && other.cancel_asked;
+    if (kept && !is_ending) return {.result = Result::kExists, .id = known, .owner = owner};
     if (owner == KeyOwner::kReserved)
       return {.result = Result::kReserved, .id = known, .owner = owner};
     const bool buried = other.state == JobState::kBuried;

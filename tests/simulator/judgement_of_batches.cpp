@@ -73,7 +73,10 @@ void Model::judge_put_jobs(const Case& c) {
   if (c.reply.line == "DRAINING") {
     if (!drains) fail(c, "the tube takes puts");
     const auto is_there = [&](const Command& job) {
-      return gives_way(job) && keys_.contains({c.client.tube_in_use, job.key});
+      const auto owner = keys_.find({c.client.tube_in_use, job.key});
+      if (owner == keys_.end() || !gives_way(job)) return false;
+      const Job& met = jobs_.at(owner->second);
+      return !met.cancel_asked && !has_expired(met, c.now);
     };
     if (std::all_of(batch.jobs.begin(), batch.jobs.end(), is_there)) fail(c, "it adds nothing");
     return expect_changed({});

@@ -138,9 +138,12 @@ void Model::judge_put(const Case& c, JobId body) {
   // A large body may have been too fast before it came, when the tube still took puts.
   const bool was_too_fast = c.reply.word == "TOO_FAST" && c.command.body.size() > queue::kBodyPiece;
   const bool drains = !was_too_fast && drained_.contains(c.client.tube_in_use);
-  // A put that gives way adds nothing.
-  const bool gives_way_here = drains && gives_way(c.command.on_conflict) &&
-                              keys_.contains({c.client.tube_in_use, c.command.key});
+  // A put that gives way adds nothing. It gives way to no job that is ending.
+  const auto owner = keys_.find({c.client.tube_in_use, c.command.key});
+  const bool is_ending = owner != keys_.end() && (jobs_.at(owner->second).cancel_asked ||
+                                                  has_expired(jobs_.at(owner->second), c.now));
+  const bool gives_way_here =
+      drains && gives_way(c.command.on_conflict) && owner != keys_.end() && !is_ending;
   const bool tells_key = gives_way_here || (drains && c.reply.word == "EXISTS");
   if ((drains && !tells_key) != (c.reply.line == "DRAINING"))
     fail(c, drains ? "the tube takes no puts" : "the tube takes puts");
@@ -210,6 +213,9 @@ void Model::judge_conflict(const Case& c, JobId body) {
   const JobId id = owner->second;
   const Is is_held = held(jobs_.at(id), c.now);
   if (c.reply.number != id) fail(c, "job " + std::to_string(id) + " has the key");
+  const Job& job = jobs_.at(id);
+  const bool is_ending = job.cancel_asked || has_expired(job, c.now);
+  if (c.reply.word == "IS_RESERVED" && is_ending) return;
   if (gives_way(c.command.on_conflict)) {
     if (c.reply.word != "EXISTS") fail(c, "that is no answer to a put which gives way");
     return expect_owner(c, jobs_.at(id));
@@ -229,7 +235,7 @@ void Model::expect_owner(const Case& c, const Job& job) const {
   const bool is_dead = job.death != queue::Death::kNone;
   const bool may_be =
       job.burial != 0       ? state == (is_dead ? "dead" : "buried")
-      : state == "reserved" ? held(job, c.now) != Is::kNo
+      : state == "reserved" ? held(job, c.now) != Is::kNo && !job.cancel_asked
       : state == "delayed"
           ? delayed(job, c) != Is::kNo
           : state == "ready" && (may_call_ready(c) || counts_as_ready(job, c.now) != Is::kNo);

@@ -23,6 +23,14 @@ constexpr Millis kNever = UINT64_MAX;
 // How long keys that have ended wait to be forgotten together, in ms.
 constexpr Millis kTogether = 1'000;
 
+// Returns true if no worker gets the reserved job again: its cancel was asked for, or it has
+// expired and that is not stored yet.
+template <class State>
+bool is_ending(const State& s, const JobRecord& job) {
+  const auto* const entrusted = s.entrusted.find(job.id);
+  return job.extras->cancel_asked || (entrusted != nullptr && !entrusted->ending);
+}
+
 }  // namespace
 
 // Sets what becomes of a put whose key is not free.
@@ -48,9 +56,11 @@ void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
                  .id = owner.id,
                  .durable_at = durable_at(owner.id),
                  .owner = owner_of_key(*other)};
-  if (stands_in_the_way) return;
+  const bool is_reserved = put.outcome.owner == KeyOwner::kReserved;
+  // Of a job that is ending a producer is told that nothing was put: it would wait for nothing.
+  if (stands_in_the_way && !(is_reserved && is_ending(*this, *other))) return;
   put.outcome.result = Result::kReserved;
-  if (put.outcome.owner == KeyOwner::kReserved) return;
+  if (is_reserved) return;
   put.outcome.result = Result::kReplaced;
   put.outcome.owner = KeyOwner::kNone;
 
