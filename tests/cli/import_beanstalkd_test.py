@@ -4,13 +4,12 @@ is compared with what was there, also when imports are killed again and again.""
 import json
 import random
 import signal
-import socket
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
+import between
 from cli_case import CliCase
 
 import daemon
@@ -43,34 +42,18 @@ def reserve_all(server, tube):
         assert connection.call(b"delete %d" % reply.number()).line == b"DELETED"
 
 
-class Between(threading.Thread):
-    """Passes bytes between a client and a server, and calls `first` before the second list-tubes of
-    the client."""
+class BeforeTheSecondList:
+    """Calls `first` before the second list-tubes of a client."""
 
-    def __init__(self, port, first):
-        super().__init__(daemon=True)
-        self.listener = socket.create_server((daemon.HOST, 0))
-        self.port = self.listener.getsockname()[1]
-        self.to = (daemon.HOST, port)
+    def __init__(self, first):
         self.first = first
         self.lists = 0
-        self.start()
 
-    def run(self):
-        while True:
-            client = self.listener.accept()[0]
-            server = socket.create_connection(self.to)
-            threading.Thread(target=self.passes, args=(client, server), daemon=True).start()
-            threading.Thread(target=self.passes, args=(server, client), daemon=True).start()
-
-    def passes(self, source, target):
-        while data := source.recv(1 << 16):
-            if data == b"list-tubes\r\n":
-                self.lists += 1
-                if self.lists == 2:
-                    self.first()
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
+    def __call__(self, asked):
+        self.lists += asked == b"list-tubes\r\n"
+        if asked == b"list-tubes\r\n" and self.lists == 2:
+            self.first()
+        return asked
 
 
 class ImportBeanstalkdTest(CliCase):
@@ -122,11 +105,10 @@ class ImportBeanstalkdTest(CliCase):
 
     def test_delayed_jobs_of_a_tube_that_appears_meanwhile_come_with_the_next_round(self):
         self.old_put(b"a", delay=1000)
-        between = Between(
-            self.source.port, lambda: self.old_put(b"b", delay=1000, tube=self.tube + "-new")
-        )
+        put = BeforeTheSecondList(lambda: self.old_put(b"b", delay=1000, tube=self.tube + "-new"))
+        way = between.Between(self.source.port, asked=put)
         summary = json.loads(
-            self.carillon("import", "--beanstalkd", f"{daemon.HOST}:{between.port}", "--json")
+            self.carillon("import", "--beanstalkd", f"{daemon.HOST}:{way.port}", "--json")
         )
         self.assertEqual(summary["delayed"], 2)
         self.old_is_empty()
