@@ -377,9 +377,9 @@ export class Client {
   /**
    * Puts a job. Options: delay, due, spread, pri, ttr, key, onConflict, keyWindow, group,
    * maxAttempts, backoff, jitter, lost, expiresIn, expiresAt, atExpiry, attributes (an object),
-   * buried. Rejects with IsReserved if a worker holds the job that it should replace. A tube whose
-   * rate of puts is used up is waited for, up to the client's `timeout`; then it rejects with
-   * Refused, whose `word` is "TOO_FAST".
+   * buried. Rejects with IsReserved if a worker holds the job that it should replace, or that has
+   * its key and is to be cancelled. A tube whose rate of puts is used up is waited for, up to the
+   * client's `timeout`; then it rejects with Refused, whose `word` is "TOO_FAST".
    * Of a job that exists `state` says whether it will run: "delayed", "ready", "reserved"; "buried"
    * and "dead" rest until somebody kicks or replaces them; "done": it is gone, and its keyWindow is
    * not over.

@@ -379,8 +379,9 @@ class Client:
         """Puts a job. Options: delay, due (an aware datetime, or "2030-01-01T09:00:00Z"), spread,
         pri, ttr, key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost,
         expires_in, expires_at, at_expiry, attributes (a dict), buried. Raises IsReserved if a
-        worker holds the job that it should replace. A tube whose rate of puts is used up is waited
-        for, up to the client's `timeout`; then Refused is raised, and its `word` is "TOO_FAST"."""
+        worker holds the job that it should replace, or that has its key and is to be cancelled. A
+        tube whose rate of puts is used up is waited for, up to the client's `timeout`; then Refused
+        is raised, and its `word` is "TOO_FAST"."""
         data = _bytes(body)
         names = {name.replace("_", "-"): value for name, value in options.items()}
         again = bool(names.get("key") and names.get("key-window"))

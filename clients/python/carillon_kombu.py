@@ -98,6 +98,10 @@ def _moment(text: Any) -> Optional[datetime.datetime]:
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
 
 
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
 class QoS(virtual.QoS):
     """Tells what becomes of a message. How many there may be is the business of Reservations."""
 
@@ -190,6 +194,8 @@ class Channel(virtual.Channel):
         life = self._life.get(queue)
         if properties.get("expiration"):
             life = int(properties["expiration"]) / 1000
+        # A message with an eta lives from then on: it waits in the server, and not in a worker.
+        ends = due and life and max(due, _now()) + datetime.timedelta(seconds=life)
         with self._lock:
             self._publisher.use_now(self._tube(queue))
             self._publisher.put(
@@ -197,7 +203,8 @@ class Channel(virtual.Channel):
                 pri=_PRI - self._get_message_priority(message),
                 due=due and max(due, _EPOCH),
                 ttr=self.options["ttr"],
-                expires_in=life,
+                expires_in=None if ends else life,
+                expires_at=ends or None,
                 key=key,
                 key_window=self.options["repeat_window"],
                 on_conflict="ignore",

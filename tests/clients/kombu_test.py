@@ -3,6 +3,7 @@
 kombu_test.py FOLDER-OF-THE-CLIENTS [TEST ...]
 """
 
+import datetime
 import os
 import subprocess
 import time
@@ -137,6 +138,17 @@ class KombuTest(Case):
         self.publish("lives")
         time.sleep(0.3)
         self.assertEqual([self.get(no_ack=True) for _ in range(2)], ["lives", None])
+
+    def test_a_message_with_an_eta_lives_from_then_on(self):
+        now = datetime.datetime.now(datetime.timezone.utc)
+        for later in (datetime.timedelta(hours=1), datetime.timedelta(hours=-1)):
+            eta = now + later
+            self.publish("x", headers={"eta": eta.isoformat()}, expiration=60)
+            job = max(self.client.list_jobs("mail"), key=lambda one: one["id"])
+            ends = datetime.datetime.fromisoformat(job["expires_at"].replace("Z", "+00:00"))
+            from_eta = (ends - max(eta, now)).total_seconds()
+            self.assertGreaterEqual(from_eta, 59.9)
+            self.assertLess(from_eta, 60 + PATIENCE)
 
     def test_a_job_that_is_no_message_is_buried(self):
         self.client.use("mail")
