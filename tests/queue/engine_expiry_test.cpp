@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "carillon/queue/never_runs.h"
 #include "queue/engine_fixture.h"
 
 namespace carillon::queue {
@@ -56,9 +57,87 @@ TEST_F(EngineExpiry, AKickedOneExpiresWhenAPatchSaysSo) {
   EXPECT_EQ(state(id), JobState::kBuried);
 }
 
+// Each way to say when it is due, with each way to say when it expires.
+TEST_F(EngineExpiry, AJobThatWouldExpireBeforeItIsDueIsRefused) {
+  const auto is_refused = [this](const PutOrder& order) {
+    const NewJob jobs[] = {{.order = {}, .body = "x"}, {.order = order, .body = "x"}};
+    bool refused = false;
+    try {
+      engine.put_all(producer, queue.now(), jobs);
+    } catch (const NeverRuns& error) {
+      EXPECT_EQ(error.job, 1u);
+      refused = true;
+    }
+    PutOrder one = order;
+    one.key = "k";
+    one.on_conflict = OnConflict::kKeepDue;
+    try {
+      engine.put(producer, queue.now(), one, "x");
+      EXPECT_FALSE(refused);
+    } catch (const NeverRuns&) {
+      EXPECT_TRUE(refused);
+    }
+    return refused;
+  };
+  constexpr Millis kHour = 3'600'000;
+  const UtcMs now = queue.utc();
+  for (const Millis due : {Millis{2}, kHour}) {
+    for (const PutOrder& order : {PutOrder{.due_in = due}, PutOrder{.due_at = now + due},
+                                  PutOrder{.due_in = due - 1, .spread = 2}}) {
+      for (const Millis end : {Millis{1}, due - 1, due, due + 1, 2 * due}) {
+        PutOrder in = order;
+        in.expires_in = end;
+        EXPECT_EQ(is_refused(in), end <= due) << due << " " << end;
+        PutOrder at = order;
+        at.expires_at = now + end;
+        EXPECT_EQ(is_refused(at), end <= due) << due << " " << end;
+      }
+    }
+  }
+  EXPECT_TRUE(is_refused({.due_in = kHour, .expires_at = 1}));
+  // It is ready at once: it expires, and nobody is surprised.
+  EXPECT_FALSE(is_refused({.expires_at = 1}));
+  EXPECT_FALSE(is_refused({.due_at = 2, .expires_at = 1}));
+  EXPECT_FALSE(is_refused({.due_in = kHour, .expires_at = kNeverExpires}));
+  EXPECT_FALSE(is_refused({.due_in = kHour, .expires_in = 1, .buried = true}));
+}
+
+TEST_F(EngineExpiry, ARefusalSaysBothTimesAndChangesNothing) {
+  const JobId id = put("a", {.key = "k"});
+  const std::string why =
+      "the job would expire in 1800000 ms, and be due in 3600000 ms: no worker would get it";
+  constexpr Millis kHour = 3'600'000;
+  const auto told = [](auto change) {
+    try {
+      change();
+    } catch (const NeverRuns& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  const UtcMs now = queue.utc();
+  EXPECT_EQ(told([&] { put("b", {.due_in = kHour, .expires_in = kHour / 2}); }), why);
+  EXPECT_EQ(told([&] { put("b", {.due_at = now + kHour, .expires_in = kHour / 2}); }), why);
+  EXPECT_EQ(told([&] { put("b", {.due_in = 1, .expires_at = now + kHour / 2, .spread = kHour}); }),
+            why);
+  for (const Patch& patch : {Patch{.due_in = kHour, .expires_in = kHour / 2},
+                             Patch{.due_at = now + kHour, .expires_in = kHour / 2},
+                             Patch{.due_in = kHour, .expires_at = now + kHour / 2}})
+    EXPECT_EQ(told([&] { engine.patch(queue.now(), id, patch); }), why);
+  EXPECT_EQ(state(id), JobState::kReady);
+  EXPECT_EQ(counts().ready + counts().delayed, 1u);
+}
+
+// A worker released them to after that.
 TEST_F(EngineExpiry, ADelayedOneIsGoneWhenItIsDue) {
-  const JobId near = put("a", {.due_in = 200, .expires_in = 100});
-  const JobId far = put("b", {.due_in = 86'400'000, .expires_in = 100});
+  const auto released = [this](std::string_view body, Millis delay) {
+    const JobId id = put(body, {.expires_in = 100});
+    EXPECT_EQ(queue.reserve(worker), body);
+    EXPECT_TRUE(engine.release(worker, queue.now(), id, 0, delay).done);
+    return id;
+  };
+  const JobId near = released("a", 200);
+  const JobId far = released("b", 86'400'000);
   queue.wait(worker);
   queue.pass(199);
   EXPECT_TRUE(exists(near));

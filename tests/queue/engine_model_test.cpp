@@ -252,9 +252,10 @@ class History {
             .lost_fails = one_in(2)};
   }
 
-  std::optional<UtcMs> an_expiry() {
+  // After the delay, as a put or a patch must name it.
+  std::optional<UtcMs> an_expiry(Millis delay) {
     if (!one_in(3)) return std::nullopt;
-    return queue_.utc() + a_delay() + below(1'000);
+    return queue_.utc() + delay + 1 + below(one_in(2) ? 10 : 1'000);
   }
   // In which order jobs that expire in the same millisecond are buried, depends on the steps.
   AtExpiry an_end() {
@@ -295,7 +296,7 @@ class History {
                          .due_at = {},
                          .ttr = 1'000 + below(2'000),
                          .retry = a_policy(),
-                         .expires_at = an_expiry(),
+                         .expires_at = an_expiry(delay),
                          .at_expiry = an_end(),
                          .buried = one_in(16)};
     const std::string body = "job " + std::to_string(ids_.size());
@@ -316,14 +317,15 @@ class History {
   }
 
   PutOrder an_order(std::string_view key) {
+    const Millis delay = a_delay();
     return {.priority = static_cast<Priority>(below(4)),
-            .due_in = a_delay(),
+            .due_in = delay,
             .ttr = 1'000 + below(2'000),
             .key = key,
             .on_conflict = static_cast<OnConflict>(below(5)),
             .key_window = key.empty() || one_in(2) ? 0 : below(1'000),
             .retry = a_policy(),
-            .expires_at = an_expiry(),
+            .expires_at = an_expiry(delay),
             .at_expiry = an_end(),
             .buried = one_in(16)};
   }
@@ -438,7 +440,7 @@ class History {
     const auto priority = static_cast<Priority>(below(4));
     const std::optional<Millis> delay = one_in(2) ? std::nullopt : std::optional(a_delay());
     const std::string body = "patch " + std::to_string(below(1'000'000));
-    const std::optional<UtcMs> expires = one_in(2) ? std::nullopt : an_expiry();
+    const std::optional<UtcMs> expires = one_in(2) ? std::nullopt : an_expiry(delay.value_or(0));
     agree(
         [&] {
           return engine()

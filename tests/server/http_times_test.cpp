@@ -73,11 +73,35 @@ TEST_F(HttpSession, ASpreadThatLeadsBeyondTheYear9999IsNamed) {
   EXPECT_EQ(wrong(ask("POST", "/v1/tubes/t/jobs:batch", R"({"jobs":[{},)" + job + "]}")),
             "/jobs/1/spread");
   EXPECT_EQ(wrong(put(R"({"due":"9999-12-31T23:59:59Z","expires_in":"4000000d"})")), "/expires_in");
-  // No worker would ever get it.
-  for (const char* const delay : {"1h", "30m"})
-    EXPECT_EQ(wrong(put(fmt::format(R"({{"delay":"{}","expires_in":"30m"}})", delay))),
-              "/expires_in");
+}
+
+// No worker would ever get it. It is 2023-11-14T22:13:20Z.
+TEST_F(HttpSession, AJobDoesNotExpireBeforeItIsDue) {
   EXPECT_EQ(put(R"({"delay":"1799999ms","expires_in":"30m"})").status, 201);
+  const auto expect_never = [](const Answer& answer, const std::string& pointer) {
+    EXPECT_EQ(answer.status, 400);
+    const boost::json::value told = answer.value();
+    const boost::json::value& error = told.at("errors").at(0);
+    EXPECT_EQ(std::string_view(error.at("pointer").as_string()), pointer);
+    EXPECT_EQ(
+        error.at("detail"),
+        "the job would expire in 1800000 ms, and be due in 3600000 ms: no worker would get it");
+  };
+  const std::pair<const char*, const char*> ends[] = {
+      {R"("expires_in":"30m")", "/expires_in"},
+      {R"("expires_at":"2023-11-14T22:43:20Z")", "/expires_at"}};
+  for (const std::string due : {R"("delay":"1h")", R"("due":"2023-11-14T23:13:20Z")"}) {
+    for (const auto& [end, pointer] : ends) {
+      const std::string job = "{" + due + "," + end + "}";
+      expect_never(put(job), pointer);
+      expect_never(ask("PUT", "/v1/tubes/t/keys/k", job, "Content-Type: application/json\r\n"),
+                   pointer);
+      expect_never(ask("PATCH", "/v1/jobs/1", job), pointer);
+      expect_never(ask("POST", "/v1/tubes/t/jobs:batch", R"({"jobs":[{},)" + job + "]}"),
+                   "/jobs/1" + std::string(pointer));
+    }
+  }
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("expires_at"), "2023-11-14T22:43:20.000Z");
 }
 
 // Nothing is due before 1970; but the filter would not say what was written.

@@ -36,8 +36,8 @@ TEST_F(SessionJobs, AJobExpires) {
   EXPECT_EQ(client.say("put-job 1 expires-in=1s at-expiry=dead\r\na\r\n"), "INSERTED 1\r\n");
   EXPECT_EQ(stat(1, "at-expiry"), "dead");
   EXPECT_EQ(client.say("patch-job 1 expires-at=never\r\n"), "PATCHED 1\r\n");
-  EXPECT_EQ(client.say("patch-job 1 delay=1h expires-at=1999-01-01T00:00:00Z\r\n"),
-            "PATCHED 1\r\n");
+  EXPECT_EQ(client.say("patch-job 1 delay=1h\r\n"), "PATCHED 1\r\n");
+  EXPECT_EQ(client.say("patch-job 1 expires-at=1999-01-01T00:00:00Z\r\n"), "PATCHED 1\r\n");
   EXPECT_EQ(stat(1, "expires-at"), "1999-01-01T00:00:00.000Z");
   EXPECT_EQ(client.say("reserve-job 1\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("patch-job 1 delay=0s\r\n"), "PATCHED 1\r\n");
@@ -47,19 +47,29 @@ TEST_F(SessionJobs, AJobExpires) {
   EXPECT_EQ(client.say("put-job 1 spread=9999999d\r\na\r\n"), "OUT_OF_RANGE\r\n");
 }
 
-// No worker would ever get it.
-TEST_F(SessionJobs, AJobDoesNotExpireBeforeItsDelayIsOver) {
-  const std::string_view why =
-      "BAD_OPTION expires-in: 1800000ms are over before the delay of 3600000ms is, so no worker "
-      "would get the job\r\n";
-  EXPECT_EQ(client.say("put-job 1 delay=1h expires-in=30m\r\na\r\n"), why);
-  EXPECT_EQ(client.say("put-job 1 delay=1h expires-in=1h\r\na\r\n").substr(0, 23),
-            "BAD_OPTION expires-in: ");
+// No worker would ever get it. It is 2023-11-14T22:13:20Z.
+TEST_F(SessionJobs, AJobDoesNotExpireBeforeItIsDue) {
   EXPECT_EQ(client.say("put-job 1 delay=1h expires-in=3600001ms\r\na\r\n"), "INSERTED 1\r\n");
-  EXPECT_EQ(client.say("patch-job 1 expires-in=30m delay=1h\r\n"), why);
-  EXPECT_EQ(client.say("put-jobs 6 expires-in=30m delay=1h\r\n1\r\na\r\n\r\n"), why);
-  EXPECT_EQ(client.say("put-jobs 15 expires-in=30m\r\n1 delay=1h\r\na\r\n\r\n"),
-            "REFUSED 1 " + std::string(why));
+  const std::string why =
+      "BAD_OPTION the job would expire in 1800000 ms, and be due in 3600000 ms: no worker would "
+      "get it\r\n";
+  for (const std::string due : {" delay=1h", " due=2023-11-14T23:13:20Z", " delay=1ms spread=1h"}) {
+    for (const std::string end : {" expires-in=30m", " expires-at=2023-11-14T22:43:20Z"}) {
+      SCOPED_TRACE(due + end);
+      EXPECT_EQ(client.say("put-job 1" + due + end + "\r\na\r\n"), why);
+      EXPECT_EQ(client.say("put-job 1" + end + due + " key=k on-conflict=keep-due\r\na\r\n"), why);
+      EXPECT_EQ(client.say("put-jobs 6" + due + end + "\r\n1\r\na\r\n\r\n"), "REFUSED 1 " + why);
+      const std::string data = "1\r\na\r\n1" + due + "\r\na\r\n";
+      EXPECT_EQ(client.say("put-jobs " + std::to_string(data.size()) + " pri=1" + end + "\r\n" +
+                           data + "\r\n"),
+                "REFUSED 2 " + why);
+    }
+  }
+  for (const std::string due : {" delay=1h", " due=2023-11-14T23:13:20Z"}) {
+    for (const std::string end : {" expires-in=30m", " expires-at=2023-11-14T22:43:20Z"})
+      EXPECT_EQ(client.say("patch-job 1" + end + due + "\r\n"), why);
+  }
+  EXPECT_EQ(stat(1, "expires-at"), "2023-11-14T23:13:20.001Z");
 }
 
 TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {

@@ -60,13 +60,16 @@ bool names_instead(const Command& put, std::string_view option) {
   return option.starts_with("expires-at=") && names(put, " expires-in=");
 }
 
-// Returns true if a job would expire before its delay is over, and so the batch would be refused.
+// Returns true if a job may expire before it is due, and so the batch may be refused.
 bool clashes(const Command& usual, const std::vector<Command>& jobs) {
   return std::any_of(jobs.begin(), jobs.end(), [&usual](const Command& job) {
-    const bool has_due = names(job, " delay=") || names(job, " due=");
+    const Command& due = names(job, " delay=") || names(job, " due=") ? job : usual;
     const bool expires = names(job, " expires-in=") || names(job, " expires-at=");
-    const std::optional<queue::Millis> in = expires ? job.expiry.in : usual.expiry.in;
-    return in && (has_due ? job.delay : usual.delay) >= *in;
+    const ExpiryOptions& expiry = expires ? job.expiry : usual.expiry;
+    const queue::Millis later = due.delay + (names(job, " spread=") ? job.spread : usual.spread);
+    if (expiry.in) return due.due_at || later >= *expiry.in;
+    if (!expiry.at || *expiry.at == queue::kNeverExpires) return false;
+    return due.due_at ? *due.due_at + later >= *expiry.at : later > 0;
   });
 }
 

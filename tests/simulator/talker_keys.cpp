@@ -56,18 +56,27 @@ std::string name_job(Command& command, const Model& model, Random& random) {
   return "key=" + command.key;
 }
 
-// A job that would expire before its delay is over is refused.
+// When a job is due, as its options say.
+struct DueOptions {
+  Millis delay = 0;  // at most, with a spread
+  std::optional<queue::UtcMs> at = {};
+};
+
+// A job that would expire before it is due is refused. The clock may be set before the server reads
+// the options: so a moment goes with a moment, and a duration with a duration.
 ExpiryOptions random_expiry(std::vector<std::string>& options, bool of_put, Random& random,
-                            queue::Now now, Millis delay) {
+                            queue::Now now, const DueOptions& due) {
   ExpiryOptions expiry;
   const std::uint64_t when = below(random, 8);
-  if (when < 4) {
+  const bool is_span = due.at ? false : due.delay > 0 || when < 4;
+  if (when < 6 && is_span) {
     expiry.in = one_of(
         random, std::array<std::uint64_t, 6>{1, 300, 1'500, 2'000, 70'000, 40ULL * 24 * 3'600'000});
-    if (*expiry.in <= delay) *expiry.in += delay;
+    if (*expiry.in <= due.delay) *expiry.in += due.delay;
     options.push_back("expires-in=" + duration(*expiry.in));
   } else if (when < 6) {
     expiry.at = random_moment(random, now);
+    if (due.at && *expiry.at <= *due.at + due.delay) expiry.at = *due.at + due.delay + 1;
     options.push_back("expires-at=" + number(*expiry.at));
   } else if (when == 6) {
     expiry.at = queue::kNeverExpires;
@@ -134,11 +143,12 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
     put.attributes = random_attributes(random);
     options.push_back("attributes=" + *put.attributes);
   }
-  if (below(random, 4) == 0) put.expiry = random_expiry(options, true, random, now, put.delay);
   if (below(random, 8) == 0) {
     put.spread = one_of(random, std::array<std::uint64_t, 4>{1, 300, 20'000, 200'000});
     options.push_back("spread=" + duration(put.spread));
   }
+  const DueOptions due{.delay = put.delay + put.spread, .at = put.due_at};
+  if (below(random, 4) == 0) put.expiry = random_expiry(options, true, random, now, due);
   if (below(random, 12) == 0) {
     put.buried = below(random, 4) != 0;
     options.emplace_back(put.buried ? "buried=yes" : "buried=no");
@@ -168,8 +178,8 @@ Command random_patch(const Model& model, Random& random, queue::Now now, std::si
     command.patch.due_in = random_time(random);
     options.push_back("delay=" + duration(*command.patch.due_in));
   }
-  const Millis delay = command.patch.due_in.value_or(0);
-  if (below(random, 4) == 0) command.expiry = random_expiry(options, false, random, now, delay);
+  const DueOptions due{.delay = command.patch.due_in.value_or(0), .at = command.patch.due_at};
+  if (below(random, 4) == 0) command.expiry = random_expiry(options, false, random, now, due);
   if (below(random, 8) == 0) {
     command.attributes = random_attributes(random);
     options.push_back("attributes=" + *command.attributes);

@@ -117,8 +117,8 @@ class Engine {
   // Returns the name of the client's tube in use.
   const std::string& tube_in_use(ClientId client) const;
   // Puts a new job into the tube in use. A put that throws may use up an id. Throws StoreError also
-  // after kLastId was given, and std::invalid_argument if the key has more than kMaxKey bytes, or
-  // the attributes more than kMaxAttributes. A key costs one more look-up in the store.
+  // after kLastId was given, NeverRuns (never_runs.h), or std::invalid_argument if the key has over
+  // kMaxKey bytes, or the attributes over kMaxAttributes. A key costs one more look-up.
   PutOutcome put(ClientId client, Now now, const PutOrder& order, std::string_view body);
   // Returns how fast clients may put jobs into the tube now; none if nothing bounds that.
   std::optional<PutRate> put_rate(Now now, std::string_view tube);
@@ -140,7 +140,7 @@ class Engine {
 
   // Puts all of the jobs into the tube in use with one append, in their order, or none of them. A
   // job that is not put because of OnConflict::kIgnore does not stand in the way of the others. A
-  // caller that got no answer repeats the call with the same BatchOrder::once. Throws
+  // caller that got no answer repeats the call with the same BatchOrder::once. Throws NeverRuns and
   // std::invalid_argument if two of them have the same key, or one a larger body than kBodyPiece.
   // O(jobs * log jobs): 1 000 jobs take about 2 ms, and 5 ms if they have keys.
   BatchOutcome put_all(ClientId client, Now now, std::span<const NewJob> jobs,
@@ -223,7 +223,7 @@ class Engine {
   // true, the job is deleted when its reservation ends, and cancel_asked() tells its worker.
   ChangeOutcome cancel(Now now, JobId id, bool ask = false);
   // Changes a job that nobody has reserved. A buried job that gets a due time is not buried any
-  // more.
+  // more. Throws NeverRuns.
   ChangeOutcome patch(Now now, JobId id, const Patch& patch);
   // Buries a job that nobody has reserved. It is no attempt, and no reserve. A job that is buried
   // stays where it is.

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/never_runs.h"
 #include "queue/engine/engine_state.h"
 
 namespace carillon::queue {
@@ -59,6 +60,17 @@ bool is_in_the_way(const PutOutcome& put, const PutOrder& order) {
   return put.result != PutOutcome::Result::kExists || order.on_conflict != OnConflict::kIgnore;
 }
 
+// Calls `plan` for the job of a batch at this position.
+template <class Plan>
+PlannedPut plan_at(std::size_t position, Plan plan) {
+  try {
+    return plan();
+  } catch (NeverRuns& refused) {
+    refused.job = position;
+    throw;
+  }
+}
+
 }  // namespace
 
 BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
@@ -80,7 +92,8 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
     keys.add(job.order.key);
     State::refuse_large(job.body);
     const LargeBody body{.bytes = static_cast<std::uint32_t>(job.body.size())};
-    puts.push_back(s.plan_client_put(tube, job.order, body, job.body));
+    puts.push_back(
+        plan_at(puts.size(), [&] { return s.plan_client_put(tube, job.order, body, job.body); }));
     const PutOutcome& put = outcome.jobs.emplace_back(puts.back().outcome);
     outcome.durable_at = std::max(outcome.durable_at, put.durable_at);
     if (!is_in_the_way(put, job.order)) continue;
@@ -118,7 +131,8 @@ std::optional<BatchOutcome> Engine::State::refusal_of_rate(Tube& tube,
   BatchOutcome outcome{.result = BatchOutcome::Result::kRefused};
   std::uint64_t wanted = 0;
   for (const NewJob& job : batch) {
-    PutOutcome put = meet(tube, job.order, next_id).outcome;
+    PutOutcome put =
+        plan_at(outcome.jobs.size(), [&] { return meet(tube, job.order, next_id); }).outcome;
     if (put.done() && ++wanted > tube.puts->most_tokens()) put = {.result = Result::kTooMany};
     if (put.done() && wanted == tokens + 1) outcome.stopper = outcome.jobs.size();
     outcome.jobs.push_back(put);

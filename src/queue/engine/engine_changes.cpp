@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "carillon/queue/never_runs.h"
 #include "queue/engine/engine_state.h"
 
 namespace carillon::queue {
@@ -61,6 +62,8 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   const auto expires = s.expiry(patch.expires_in.value_or(0), patch.expires_at);
   if (!s.clock.fits(patch.due_in.value_or(0), patch.due_at) || !expires)
     return {.result = Result::kTooFar, .durable_at = s.durable_at(id)};
+  if (patch.due_in || patch.due_at)
+    s.require_time_to_run(patch.due_in.value_or(0), patch.due_at, 0, *expires);
 
   JobRecord after = *before;
   if (const LoadedJob* job = s.loaded(id)) after.history = job->history;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/queue/never_runs.h"
 #include "queue/engine/engine_state.h"
 #include "queue/engine/mix.h"
 
@@ -81,6 +82,21 @@ std::int64_t Engine::State::lead_of_expiry(UtcMs expires, bool is_moment) const 
   return expires == 0 || is_moment ? kNoLead : clock.lead();
 }
 
+NeverRuns::NeverRuns(Millis due_in, Millis expires_in)
+    : std::invalid_argument("the job would expire in " + std::to_string(expires_in) +
+                            " ms, and be due in " + std::to_string(due_in) +
+                            " ms: no worker would get it") {}
+
+// All of a spread counts: else it would be chance whether the job runs.
+void Engine::State::require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread,
+                                        UtcMs expires) const {
+  const UtcMs from = clock.utc_from();
+  const UtcMs first = at.value_or(in > 0 ? from + in : clock.utc());
+  const UtcMs last = first + (spread > 0 ? spread - 1 : 0);
+  if (expires == 0 || last <= clock.utc() || last < expires) return;
+  throw NeverRuns(last - std::min(last, from), expires - std::min(expires, from));
+}
+
 PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id) {
   using Result = PutOutcome::Result;
   check(order.retry);
@@ -93,6 +109,7 @@ PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id)
   };
   const std::optional<UtcMs> expires = expiry(order.expires_in, order.expires_at);
   if (!clock.fits(due_in + spread, due_at(spread)) || !expires) return {};
+  if (!order.buried) require_time_to_run(due_in, order.due_at, spread, *expires);
   PlannedPut put{.before = {},
                  .after = {.tube = tube.record.number,
                            .priority = order.priority,

@@ -143,6 +143,9 @@ struct Engine::State : EngineMemory {
   // Returns when a job expires (0: never), as PutOrder and Patch say; none if after kLastDue.
   std::optional<UtcMs> expiry(Millis in, std::optional<UtcMs> at) const;
   std::int64_t lead_of_expiry(UtcMs expires, bool is_moment) const;
+  // Throws NeverRuns if a job expires by the time at which it is due, as PutOrder and Patch say,
+  // and that is still to come. `expires` is what expiry() returns. REQUIRES: the due time fits.
+  void require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread, UtcMs expires) const;
   // Gathers a put into the tube if it can be carried out; a body in `bytes` has no id yet.
   PlannedPut plan_put(Tube& tube, const PutOrder& order, const LargeBody& body,
                       std::string_view bytes);

@@ -332,7 +332,8 @@ PlannedPut Engine::State::Schedules::plan_put(const LoadedSchedule& schedule,
                  .at_expiry = asked.at_expiry};
   if (asked.expires_in > 0) {
     const UtcMs ready = std::max(when.value_or(0), state.clock.utc_from());
-    order.expires_at = std::min(ready + asked.expires_in, kLastDue);
+    order.expires_at =
+        asked.expires_in <= kLastDue - ready ? ready + asked.expires_in : kNeverExpires;
   }
   const LargeBody body{.bytes = static_cast<std::uint32_t>(asked.body.size())};
   return state.plan_put(schedule.lane->head(), order, body, asked.body);

@@ -48,7 +48,6 @@ class Reader {
     try {
       JobOptions options = parse_job_options(text, OptionsOf::kPut);
       set_defaults(defaults_, options);
-      check_expires_after_delay(options);
       order = put_order(options);
     } catch (const std::invalid_argument& error) {
       return std::string("BAD_OPTION ") + error.what();

@@ -233,7 +233,6 @@ void check_expiry(const JobOptions& options, OptionsOf of) {
     refuse_option(of == OptionsOf::kSchedule
                       ? "expires-in: 0 is not allowed; without it no job expires"
                       : "expires-in: 0 is not allowed; expires-at=never is");
-  check_expires_after_delay(options);
   if (!options.at_expiry || options.expires_in || options.expires_at) return;
   if (of == OptionsOf::kPut) refuse_option("at-expiry: needs expires-in or expires-at");
   if (of == OptionsOf::kSchedule) refuse_option("at-expiry: needs expires-in");
@@ -349,13 +348,6 @@ void check(const JobOptions& options, OptionsOf of) {
   const bool has_key = !options.key.empty() || of == OptionsOf::kBatch;
   if (options.on_conflict && !has_key) refuse_option("on-conflict: needs a key");
   if (options.key_window && !has_key) refuse_option("key-window: needs a key");
-}
-
-void check_expires_after_delay(const JobOptions& options) {
-  if (!options.delay || !options.expires_in || *options.delay < *options.expires_in) return;
-  refuse_option(fmt::format(
-      "expires-in: {}ms are over before the delay of {}ms is, so no worker would get the job",
-      *options.expires_in, *options.delay));
 }
 
 }  // namespace carillon::server::beanstalk

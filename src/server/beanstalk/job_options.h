@@ -133,9 +133,6 @@ JobOptions parse_job_options(std::string_view text, OptionsOf of);
 // these. When all are read, check() throws if they do not go together.
 bool read_job_option(const OptionText& part, OptionsOf of, JobOptions& options);
 void check(const JobOptions& options, OptionsOf of);
-// The part of check() that a job of a batch needs again when the defaults are set: of them, some
-// may concern other jobs only, those with a key or with an expiry.
-void check_expires_after_delay(const JobOptions& options);
 // All of them, separated by spaces.
 std::string option_names(OptionsOf of);
 

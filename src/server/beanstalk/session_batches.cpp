@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/never_runs.h"
 #include "server/beanstalk/session.h"
 #include "server/fingerprint.h"
 
@@ -68,7 +69,14 @@ void Session::put_jobs(std::string_view data) {
   const std::string fingerprint = once.empty() ? "" : fingerprint_of(key_, data);
   queue::BatchOrder order{.once = once, .fingerprint = fingerprint};
   order.window = options.window.value_or(order.window);
-  or_answer_failure([&] { answer(service_.engine().put_all(client_, now, batch.jobs, order)); });
+  or_answer_failure([&] {
+    try {
+      answer(service_.engine().put_all(client_, now, batch.jobs, order));
+    } catch (const queue::NeverRuns& refused) {
+      replies_.add(0, "REFUSED ", refused.job + 1, " BAD_OPTION ", std::string_view(refused.what()),
+                   kEnd);
+    }
+  });
 }
 
 void Session::answer(const queue::BatchOutcome& outcome) {

@@ -91,14 +91,22 @@ json::object told_of(const queue::PutOutcome& put) {
       .in_state(server::name_of(put.owner));
 }
 
-void put_them(Exchange& x, Batch& batch) {
+queue::BatchOutcome put_all(Exchange& x, const Batch& batch) {
   std::vector<queue::NewJob> all;
   all.reserve(batch.jobs.size());
   for (const JobFields& job : batch.jobs) all.push_back({.order = job.order, .body = job.body});
+  try {
+    return x.engine().put_all(x.client(), x.now(), all, order_of(batch.once));
+  } catch (const queue::NeverRuns& refused) {
+    const bool is_moment = all[refused.job].order.expires_at.has_value();
+    throw never_runs(refused, is_moment, fmt::format("/jobs/{}", refused.job));
+  }
+}
+
+void put_them(Exchange& x, Batch& batch) {
   x.require_room();
   x.engine().use(x.client(), x.names.front());
-  const queue::BatchOutcome outcome =
-      x.engine().put_all(x.client(), x.now(), all, order_of(batch.once));
+  const queue::BatchOutcome outcome = put_all(x, batch);
   using Result = queue::BatchOutcome::Result;
   if (outcome.result == Result::kRefused) refuse(x, batch, outcome);
   note_answer(batch.once, outcome);

@@ -39,15 +39,6 @@ void read_delay(Fields& fields, std::string_view name, queue::Millis& delay) {
     fields.fault(name, fmt::format("{} ms: the longest has {} ms", delay, queue::kLastDue));
 }
 
-// Notes a fault if the job expires before it is due.
-void check_expiry(Fields& fields, std::optional<queue::Millis> delay,
-                  std::optional<queue::Millis> expires_in) {
-  if (!delay || !expires_in || *expires_in == 0 || *delay < *expires_in) return;
-  fields.fault("expires_in",
-               fmt::format("{} ms are over before the delay of {} ms is, so no worker would get it",
-                           *expires_in, *delay));
-}
-
 // A policy has no field for the type: a back-off without a larger bound is fixed.
 void read_backoff(Fields& fields, queue::RetryPolicy& policy) {
   if (policy.backoff == 0) policy.backoff_max = 0;  // older versions took any: it stayed 0
@@ -261,7 +252,6 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
   const bool expires = order.expires_at || order.expires_in > 0;
   if (order.expires_at && order.expires_in > 0)
     fields.fault("expires_in", "there is an expires_at already");
-  check_expiry(fields, delay, order.expires_in);
   if (at_expiry && !expires) fields.fault("at_expiry", "the job does not expire");
   order.spread = fields.duration("spread").value_or(0);
   job.attributes = read_attributes(fields);
@@ -333,7 +323,6 @@ void read_patch(const json::object& object, FieldFaults& faults, PatchFields& pa
   patch.patch.expires_in = read_expires_in(fields);
   if (patch.patch.expires_at && patch.patch.expires_in)
     fields.fault("expires_in", "there is an expires_at already");
-  check_expiry(fields, patch.patch.due_in, patch.patch.expires_in);
   if (const auto what = fields.choice("at_expiry", {"drop", "dead"}))
     patch.patch.at_expiry = static_cast<queue::AtExpiry>(*what);
   if (std::optional<std::string> body = read_text(fields, "body", "body_base64")) {

@@ -177,6 +177,12 @@ Problem too_far(Exchange& x, const queue::PutOrder& order, const std::string& at
   return Problem(kBadField, fmt::format("{}: {}", pointer, why), {{pointer, why}});
 }
 
+Problem never_runs(const queue::NeverRuns& refused, bool is_moment, const std::string& at) {
+  const std::string pointer = at + (is_moment ? "/expires_at" : "/expires_in");
+  return Problem(kBadField, fmt::format("{}: {}", pointer, refused.what()),
+                 {{pointer, refused.what()}});
+}
+
 std::string told_rate(Exchange& x) {
   const queue::Limits rate = x.engine().tube_settings(x.names.front()).put_rate;
   return fmt::format("{} jobs per {} may be put into the tube {}, and {} after a rest", rate.rate,
@@ -195,10 +201,14 @@ queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrd
   x.require_room();
   require_size(x, job.body);
   const queue::NewJob one{.order = job.order, .body = job.body};
-  queue::BatchOutcome batch = x.engine().put_all(x.client(), x.now(), {&one, 1}, order);
-  if (!batch.jobs.empty() && batch.jobs.front().result == queue::PutOutcome::Result::kTooFar)
-    throw too_far(x, job.order);
-  return batch;
+  try {
+    queue::BatchOutcome batch = x.engine().put_all(x.client(), x.now(), {&one, 1}, order);
+    if (!batch.jobs.empty() && batch.jobs.front().result == queue::PutOutcome::Result::kTooFar)
+      throw too_far(x, job.order);
+    return batch;
+  } catch (const queue::NeverRuns& refused) {
+    throw never_runs(refused, job.order.expires_at.has_value());
+  }
 }
 
 Reply reply_to_put(Exchange& x, const queue::BatchOutcome& batch) {
@@ -256,6 +266,12 @@ void require_match(Exchange& x, queue::JobId id) {
     throw Problem(kChanged, fmt::format("job {} has the tag {} now, and not {}", id, tag, wanted));
 }
 
+queue::ChangeOutcome patch(Exchange& x, queue::JobId id, const queue::Patch& patch) try {
+  return x.engine().patch(x.now(), id, patch);
+} catch (const queue::NeverRuns& refused) {
+  throw never_runs(refused, patch.expires_at.has_value());
+}
+
 void patch_one(Exchange& x, queue::JobId id) {
   FieldFaults faults;
   PatchFields fields;
@@ -272,7 +288,7 @@ void patch_one(Exchange& x, queue::JobId id) {
     fields.patch.attributes = attributes;
   }
   using Result = queue::ChangeOutcome::Result;
-  const queue::ChangeOutcome outcome = x.engine().patch(x.now(), id, fields.patch);
+  const queue::ChangeOutcome outcome = patch(x, id, fields.patch);
   switch (outcome.result) {
     case Result::kDone:
     case Result::kAsked:

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "carillon/queue/engine.h"
+#include "carillon/queue/never_runs.h"
 #include "server/http/exchange.h"
 #include "server/http/job_fields.h"
 #include "server/http/problem.h"
@@ -30,6 +31,8 @@ std::string size_fault(const Exchange& x, std::string_view body);
 // Says which field of the job at `at` makes it due, or expire, after queue::kLastDue. Of the order
 // only the times count.
 Problem too_far(Exchange& x, const queue::PutOrder& order, const std::string& at = "");
+// Says that the job at `at` would expire before it is due.
+Problem never_runs(const queue::NeverRuns& refused, bool is_moment, const std::string& at = "");
 // The rate of puts of the tube names[0], in words; and that a put has to wait for it.
 std::string told_rate(Exchange& x);
 Problem too_fast(Exchange& x, queue::Millis wait);
