@@ -108,6 +108,7 @@ std::unique_ptr<queue::DiskStore> open_store(const std::optional<std::string>& d
       .boot = number_of_boot(boot_id())};
   auto store = std::make_unique<queue::DiskStore>(*directory, options);
   for (const std::string& line : store->dropped()) spdlog::warn("{}", line);
+  store->on_damage([](const std::string& line) { spdlog::error("{}", line); });
   return store;
 }
 
@@ -260,9 +261,11 @@ int run_server(const ServerOptions& options) {
     const auto on_disk = open_store(options.data_dir, options.sync, memory, shares.open_files);
     queue::Store& store = on_disk ? static_cast<queue::Store&>(*on_disk) : in_memory;
     std::optional<queue::Scrubber> scrubber;
-    if (on_disk && options.scrub > 0)
+    if (on_disk && options.scrub > 0) {
       scrubber.emplace(*options.data_dir, queue::ScrubberOptions{.bytes_per_second = options.scrub},
                        [](const std::string& line) { spdlog::error("{}", line); });
+      fitted.beanstalk.scrubber = &*scrubber;
+    }
     const std::vector<Listening> listening = describe(sockets);
     EventLoop loop(store, std::move(sockets), fitted, on_disk.get(), tokens ? &*tokens : nullptr,
                    tls ? &*tls : nullptr);

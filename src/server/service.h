@@ -28,6 +28,10 @@
 #include "server/requests_in_flight.h"
 #include "server/tokens.h"
 
+namespace carillon::queue {
+class Scrubber;
+}
+
 namespace carillon::server {
 
 namespace push {
@@ -58,6 +62,8 @@ struct ServiceOptions {
   MemoryReserve* reserve = nullptr;
   // What clients must show. Null: they need no token. It must outlive the service.
   const Tokens* tokens = nullptr;
+  // What reads all files slowly. Null: nothing does. It must outlive the service.
+  const queue::Scrubber* scrubber = nullptr;
   // Whether the store outlives the process. If not, `stats` shows 0 as binlog-records-written.
   bool durable = true;
 };

@@ -15,6 +15,7 @@
 #include "carillon/queue/disk_store.h"
 #include "queue/file_bytes.h"
 #include "queue/numbered_jobs.h"
+#include "queue/store/file_checks.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {
@@ -76,6 +77,17 @@ TEST_F(ScrubberTest, ReadsAllOfWholeFilesAndSaysNothing) {
   EXPECT_GE(scrubber.health().bytes, bytes());
   EXPECT_EQ(scrubber.health().damaged_files, 0u);
   EXPECT_EQ(lines(), std::vector<std::string>());
+}
+
+TEST_F(ScrubberTest, AFileThatCannotBeReadIsNotCalledDamaged) {
+  const std::string loop = directory_ / "loop.sst";
+  fs::create_symlink(loop, loop);
+  const FileVerdict verdict = verdict_on({.path = loop});
+  EXPECT_NE(verdict.fault, "");
+  EXPECT_TRUE(verdict.unreadable);
+  const fs::path whole = files().front();
+  fs::resize_file(whole, fs::file_size(whole) / 2);
+  EXPECT_FALSE(verdict_on({.path = whole}).unreadable);
 }
 
 TEST_F(ScrubberTest, TellsOfEachDamagedFileOnce) {

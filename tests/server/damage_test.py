@@ -73,12 +73,6 @@ class DamageTest(unittest.TestCase):
         server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "100M"))
         self.await_log(server, f"the file {path} is damaged: ")
 
-    def test_without_a_scrubber_nobody_reads_ahead(self):
-        path = self.flip(b"bodies")
-        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "0"))
-        self.assertEqual(server.connect().call(b"list-tube-used").word, b"USING")
-        self.assertNotIn(path, server.log())
-
 
 if __name__ == "__main__":
     unittest.main()

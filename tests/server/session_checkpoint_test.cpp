@@ -101,11 +101,16 @@ TEST_F(SessionCheckpoint, IsWorkSoItsClientIsNotIdle) {
 
 TEST_F(SessionCheckpoint, ThatFailsIsAnInternalErrorAndTheNextOneWorks) {
   Client client(server);
-  fs::rename(directory / "data with a space", directory / "elsewhere");
+  // A checkpoint has a copy of this file.
+  fs::path options;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory / "data with a space")) {
+    if (entry.path().filename().string().starts_with("OPTIONS-")) options = entry.path();
+  }
+  fs::rename(options, directory / "elsewhere");
   client.say("checkpoint\r\nlist-tube-used\r\n");
   server.finish_checkpoint();
   EXPECT_EQ(client.read(), "INTERNAL_ERROR\r\nUSING default\r\n");
-  fs::rename(directory / "elsewhere", directory / "data with a space");
+  fs::rename(directory / "elsewhere", options);
   client.say("checkpoint\r\n");
   server.finish_checkpoint();
   path_in(client.read());

@@ -15,8 +15,8 @@
 //   two after there is room. Reads go on meanwhile.
 // - After a failed write that leaves unknown what the disk holds, every append and sync throws
 //   until the store is opened anew.
-// - Damage is found by checksums and reported. What fails twice is gone around: the first scan that
-//   meets it throws StoreDamage, and later ones return all jobs but those whose records lie there.
+// - Damage is found by checksums and reported. Scans go around a block that fails twice: they
+//   return all jobs but those whose records lie there, and the call that on_damage() was given hears of it.
 //
 // Thread safety: as for every Store. A directory is open once at a time, on one machine.
 #pragma once
@@ -75,6 +75,9 @@ class DiskStore final : public Store, public DueEstimates {
   // A line for each thing that was left out when the store was opened, because a crash had cut it
   // short before it was durable.
   const std::vector<std::string>& dropped() const;
+  // `call` is called with one line for each damaged place that scans go around from now on, once,
+  // in the thread that scans. It must not throw. To be called before the first scan.
+  void on_damage(std::function<void(const std::string& line)> call);
 
   Sequence append(const Changes& changes) override;
   bool has_room() override;

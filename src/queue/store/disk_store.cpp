@@ -62,6 +62,7 @@ struct DiskStore::Parts {
   std::optional<LogNumber> to_checkpoint;  // a checkpoint with the changes up to here is to be made
   std::unique_ptr<StateCheckpoint> checkpoint;
   mutable std::size_t told_damages = 0;  // of state.damages()
+  std::function<void(const std::string& line)> on_damage;
 
   Parts(const std::string& path, const DiskStoreOptions& with)
       : options(with),
@@ -382,18 +383,23 @@ std::vector<KeyRecord> DiskStore::scan_ended_keys(UtcMs from, std::size_t limit)
     if (found.size() == limit) break;  // behind it there may be many erased entries
   }
   state.check(*at);
+  parts_->tell_damage();
   return found;
 }
 
-// A scan that finds damage throws once, so that somebody learns of it. The next one goes around it.
+void DiskStore::on_damage(std::function<void(const std::string& line)> call) {
+  parts_->on_damage = std::move(call);
+}
+
 void DiskStore::Parts::tell_damage() const {
   if (state.damages().count() == told_damages) return;
   const std::vector<Damage> all = state.damages().all();
-  if (told_damages >= all.size()) return;
-  throw StoreDamage(state.message("is damaged: " + describe(all[told_damages++]) +
-                                  "; it is gone around from now on; carillon check --data " +
-                                  state.files().path() +
-                                  " names the jobs when the server is stopped"));
+  for (; told_damages < all.size(); ++told_damages) {
+    if (!on_damage) continue;
+    on_damage(state.message("is damaged: " + describe(all[told_damages]) +
+                            "; it is gone around from now on; carillon check --data " +
+                            state.files().path() + " names the jobs when the server is stopped"));
+  }
 }
 
 std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexKey& end,

@@ -154,12 +154,12 @@ Status verify(const StateFile& file) {
 
 }  // namespace
 
-std::string damage_in(const StateFile& file) {
+FileVerdict verdict_on(const StateFile& file) {
   const FreshRead fresh;
   Status status = verify(file);
   if (status.IsCorruption() || status.IsIOError()) status = verify(file);
-  if (status.ok() || status.IsAborted() || status.IsPathNotFound()) return "";
-  return status.ToString();
+  if (status.ok() || status.IsAborted() || status.IsPathNotFound()) return {};
+  return {.fault = status.ToString(), .unreadable = status.IsIOError()};
 }
 
 }  // namespace carillon::queue

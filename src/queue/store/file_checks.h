@@ -1,6 +1,6 @@
 // Reads whole files of a state, and verifies every checksum in them.
 //
-//   if (const std::string why = damage_in(file); !why.empty()) ...
+//   if (const std::string why = verdict_on(file).fault; !why.empty()) ...
 //
 // Such reads go to the disk, past the page cache (FreshRead), and what fails is read once more.
 // They may be slowed down or ended (PacedRead, no_wait_files.h). Memory: 2 MiB.
@@ -19,8 +19,13 @@ struct StateFile {
   bool has_blobs = false;  // large bodies; else it is a table
 };
 
-// Returns why the file is damaged, in one line without its path; or an empty string, also if the
-// file is gone or the reading was ended. A file that cannot be read counts as damaged.
-std::string damage_in(const StateFile& file);
+struct FileVerdict {
+  // One line without the path. Empty: every checksum is right, or the file is gone, or the reading
+  // was ended.
+  std::string fault;
+  bool unreadable = false;  // the fault is an error of the system, and says nothing of the bytes
+};
+
+FileVerdict verdict_on(const StateFile& file);
 
 }  // namespace carillon::queue

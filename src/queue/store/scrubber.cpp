@@ -73,7 +73,8 @@ void Scrubber::run_round() {
   }
 }
 
-// A file that is still being written, by a disk that stalls, is complete or gone a while later.
+// A file that is still being written, by a disk that stalls, is complete or gone a while later. One
+// that cannot be read now is read again in the next round.
 void Scrubber::scrub(const std::string& path, bool has_blobs) {
   if (verify(path, has_blobs).empty() || !rest(options_.until_last_read)) return;
   const std::string why = verify(path, has_blobs);
@@ -90,7 +91,8 @@ std::string Scrubber::verify(const std::string& path, bool has_blobs) {
     bytes_.fetch_add(size, std::memory_order_relaxed);
     return rest(std::chrono::microseconds(size * 1'000'000 / options_.bytes_per_second));
   });
-  return damage_in({.path = path, .bytes = 0, .has_blobs = has_blobs});
+  const FileVerdict verdict = verdict_on({.path = path, .bytes = 0, .has_blobs = has_blobs});
+  return verdict.unreadable ? std::string() : verdict.fault;
 }
 
 bool Scrubber::is_settled(const std::string& path) const {

@@ -61,7 +61,7 @@ class Check {
     for (const StateFile& file : files_) {
       const std::string why = [&] {
         const PacedRead paced([this](std::size_t size) { return step(size); });
-        return damage_in(file);
+        return verdict_on(file).fault;
       }();
       if (!go_on_) throw StoreError("the check was ended");
       if (!why.empty()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "carillon/queue/job_listing.h"
+#include "carillon/queue/scrubber.h"
 #include "server/push/pusher.h"
 
 namespace carillon::server::metrics {
@@ -48,6 +49,15 @@ void tell_of_server(Exposition& text, Service& service, queue::Now now) {
   text.family("carillon_connection_memory_bytes", Kind::kGauge,
               "What all connections take together beyond their own share.");
   text.sample({}, std::uint64_t{service.memory().used()});
+  if (const queue::Scrubber* const scrubber = service.options().scrubber) {
+    const queue::Scrubber::Health health = scrubber->health();
+    text.family("carillon_damaged_files", Kind::kGauge,
+                "Files that were found damaged since the start.");
+    text.sample({}, health.damaged_files);
+    text.family("carillon_verified_bytes_total", Kind::kCounter,
+                "Bytes of files that were read to verify their checksums.");
+    text.sample({}, health.bytes);
+  }
   text.family("carillon_commit_duration_seconds", Kind::kHistogram,
               "How long replies wait for a change, as --sync has it; one wait at a time is timed.");
   text.sample(service.commits());
