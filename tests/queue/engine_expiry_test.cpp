@@ -59,7 +59,8 @@ TEST_F(EngineExpiry, AKickedOneExpiresWhenAPatchSaysSo) {
 
 // Each way to say when it is due, with each way to say when it expires.
 TEST_F(EngineExpiry, AJobThatWouldExpireBeforeItIsDueIsRefused) {
-  const auto is_refused = [this](const PutOrder& order) {
+  int keys = 0;
+  const auto is_refused = [this, &keys](const PutOrder& order) {
     const NewJob jobs[] = {{.order = {}, .body = "x"}, {.order = order, .body = "x"}};
     bool refused = false;
     try {
@@ -69,8 +70,8 @@ TEST_F(EngineExpiry, AJobThatWouldExpireBeforeItIsDueIsRefused) {
       refused = true;
     }
     PutOrder one = order;
-    one.key = "k";
-    one.on_conflict = OnConflict::kKeepDue;
+    const std::string key = std::to_string(keys++);
+    one.key = key;
     try {
       engine.put(producer, queue.now(), one, "x");
       EXPECT_FALSE(refused);
@@ -129,6 +130,19 @@ TEST_F(EngineExpiry, ARefusalSaysBothTimesAndChangesNothing) {
 }
 
 // A worker released them to after that.
+TEST_F(EngineExpiry, APutThatIsRepeatedTooLateLearnsThatItsJobIsThere) {
+  constexpr Millis kMinute = 60'000;
+  PutOrder order{.due_in = 10 * kMinute, .key = "k", .expires_at = queue.utc() + 15 * kMinute};
+  put("a", order);
+  queue.pass(6 * kMinute);
+  const PutOutcome again = engine.put(producer, queue.now(), order, "a");
+  EXPECT_EQ(again.result, PutOutcome::Result::kExists);
+  EXPECT_EQ(again.id, 1U);
+  order.on_conflict = OnConflict::kReplace;
+  EXPECT_THROW(engine.put(producer, queue.now(), order, "a"), NeverRuns);
+  engine.check_invariants();
+}
+
 TEST_F(EngineExpiry, ADelayedOneIsGoneWhenItIsDue) {
   const auto released = [this](std::string_view body, Millis delay) {
     const JobId id = put(body, {.expires_in = 100});

@@ -16,7 +16,7 @@
 // - After a failed write that leaves unknown what the disk holds, every append and sync throws
 //   until the store is opened anew.
 // - Damage is found by checksums and reported. Scans go around a block that fails twice: they
-//   return all jobs but those whose records lie there, and the call that on_damage() was given hears of it.
+//   return all jobs but those whose records lie there, and on_damage() says who hears of it.
 //
 // Thread safety: as for every Store. A directory is open once at a time, on one machine.
 #pragma once

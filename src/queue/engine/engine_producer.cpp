@@ -109,7 +109,6 @@ PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id)
   };
   const std::optional<UtcMs> expires = expiry(order.expires_in, order.expires_at);
   if (!clock.fits(due_in + spread, due_at(spread)) || !expires) return {};
-  if (!order.buried) require_time_to_run(due_in, order.due_at, spread, *expires);
   PlannedPut put{.before = {},
                  .after = {.tube = tube.record.number,
                            .priority = order.priority,
@@ -127,6 +126,9 @@ PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id)
   check_attributes(order.attributes);
   if (!order.key.empty()) put.owner = store.find_key(tube.record.number, order.key);
   if (put.owner) plan_conflict(order, put);
+  // A put that changes nothing is told why: perhaps it is sent again, later than the first time.
+  if (put.outcome.done() && !order.buried)
+    require_time_to_run(due_in, order.due_at, spread, *expires);
   return put;
 }
 
