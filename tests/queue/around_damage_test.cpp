@@ -186,6 +186,121 @@ TEST_F(AroundDamageTest, AStoreHandsOutTheJobsBehindIt) {
   EXPECT_EQ(jobs.back(), job(kJobsThere));
 }
 
+TEST(DamageListTest, KnowsAllDamageAndJoinsNeighbours) {
+  constexpr int kPlaces = 3 * static_cast<int>(DamageList::kMost);
+  const auto key = [](int n) { return std::string(view(job_key(static_cast<JobId>(n)))); };
+  DamageList apart;
+  DamageList neighbours;
+  for (int n = 0; n < kPlaces; ++n) {
+    EXPECT_TRUE(apart.add({kIndex, key(3 * n), key(3 * n + 2), "why"}));
+    EXPECT_TRUE(neighbours.add({kIndex, key(n), key(n + 1), "why"}));
+  }
+  for (int n = 0; n < kPlaces; ++n) {
+    ASSERT_EQ(apart.behind(kIndex, key(3 * n + 1)), key(3 * n + 2));
+    ASSERT_EQ(apart.behind(kIndex, key(3 * n + 2)), std::nullopt);
+    ASSERT_EQ(apart.behind(kJobs, key(3 * n + 1)), std::nullopt);
+  }
+  EXPECT_EQ(apart.ranges().size(), static_cast<std::size_t>(kPlaces));
+  EXPECT_EQ(apart.all().size(), DamageList::kMost);
+  EXPECT_EQ(apart.count(), static_cast<std::size_t>(kPlaces));
+  ASSERT_EQ(neighbours.ranges().size(), 1u);
+  EXPECT_EQ(neighbours.behind(kIndex, key(7)), key(kPlaces));
+  neighbours.add({kIndex, key(5), key(kPlaces + 9), "wider"});
+  apart.add({kIndex, key(1), key(3 * kPlaces), "all"});
+  EXPECT_EQ(neighbours.behind(kIndex, key(0)), key(kPlaces + 9));
+  EXPECT_EQ(apart.ranges().size(), 1u);
+}
+
+// Counts the Seeks of the iterator that it has.
+class Counted final : public rocksdb::Iterator {
+ public:
+  Counted(std::unique_ptr<rocksdb::Iterator> at, std::size_t& seeks)
+      : at_(std::move(at)), seeks_(seeks) {}
+  bool Valid() const override { return at_->Valid(); }
+  rocksdb::Slice key() const override { return at_->key(); }
+  rocksdb::Slice value() const override { return at_->value(); }
+  rocksdb::Status status() const override { return at_->status(); }
+  void Next() override { at_->Next(); }
+  void Seek(const rocksdb::Slice& target) override {
+    ++seeks_;
+    at_->Seek(target);
+  }
+  void SeekToFirst() override { at_->SeekToFirst(); }
+  void SeekToLast() override { at_->SeekToLast(); }
+  void SeekForPrev(const rocksdb::Slice& target) override { at_->SeekForPrev(target); }
+  void Prev() override { at_->Prev(); }
+
+ private:
+  const std::unique_ptr<rocksdb::Iterator> at_;
+  std::size_t& seeks_;
+};
+
+// Keys of clients are long, and differ in their first bytes, or far behind them.
+TEST(LongKeysTest, AreGoneAroundInAFewHundredSeeks) {
+  for (const std::string prefix :
+       {"", "https://example.org/orders/",
+        "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+        "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"}) {
+    SCOPED_TRACE(prefix);
+    const TemporaryDirectory directory;
+    constexpr JobId kKeys = 5'000;
+    const std::string path = directory / "data";
+    const rocksdb::Slice end("l");
+    std::vector<std::string> whole;
+    {
+      RocksState state(path, {});
+      std::string bytes;
+      for (JobId id = 1; id <= kKeys; ++id) {
+        bytes.clear();
+        const std::string key = prefix + hex(body_of(id, 8));
+        encode_changes({.jobs = {},
+                        .keys = {{{}, KeyRecord{.tube = 1, .key = key, .id = id}}},
+                        .tubes = {},
+                        .watermarks = {}},
+                       bytes);
+        state.apply(bytes, state.number() + 1);
+      }
+      state.flush(0);
+      for (const auto at = state.scan(queue::kKeys, "k", end); at->Valid(); at->Next())
+        whole.push_back(at->key().ToString());
+    }
+    ASSERT_EQ(whole.size(), kKeys);
+    int damaged = 0;
+    for (const auto& file : fs::directory_iterator(path)) {
+      if (!is_of("keys", file.path())) continue;
+      AroundDamageTest::flip(file.path(), fs::file_size(file.path()) / 2);
+      ++damaged;
+    }
+    ASSERT_EQ(damaged, 1);
+    const RocksState state(path, {});
+    for (const std::size_t from : {std::size_t{0}, whole.size() / 2}) {
+      std::size_t seeks = 0;
+      DamageList damages;
+      const auto make = [&] {
+        return std::make_unique<Counted>(state.scan(queue::kKeys, "k", end), seeks);
+      };
+      AroundDamage at(queue::kKeys, make, damages);
+      std::vector<std::string> found;
+      for (at.Seek(whole[from]); at.Valid(); at.Next()) found.push_back(at.key().ToString());
+      ASSERT_TRUE(at.status().ok()) << at.status().ToString();
+      ASSERT_EQ(damages.count(), 1u);
+      const Damage damage = damages.all().front();
+      std::vector<std::string> expected;
+      for (const std::string& key : whole) {
+        if (key >= whole[from] && (key < damage.from || key >= damage.to)) expected.push_back(key);
+      }
+      EXPECT_TRUE(found == expected);
+      EXPECT_GT(found.size(), kKeys - from - 400);
+      EXPECT_LT(seeks, prefix.size() < 100 ? 1'000u : 4'000u);
+      for (std::size_t i = from; i < whole.size(); ++i) {
+        const auto alone = state.scan(queue::kKeys, whole[i], end);
+        const bool is_there = alone->Valid() && alone->key() == whole[i];
+        ASSERT_EQ(std::binary_search(found.begin(), found.end(), whole[i]), is_there) << i;
+      }
+    }
+  }
+}
+
 // A table with few entries lies above one with many. Its damaged block spans thousands of jobs of
 // the other, of which every hundredth was erased there and every hundredth changed.
 class SparseTable : public testing::Test {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "queue/store/no_wait_files.h"
@@ -14,7 +15,7 @@ namespace carillon::queue {
 
 namespace {
 
-// Keys of so many bytes are searched through; a longer key has no damage that ends within it.
+// No key of the family has more bytes. Damage ends within no longer one.
 std::size_t width_of(Family family) {
   switch (family) {
     case kJobs:
@@ -94,6 +95,7 @@ std::string describe(const Damage& damage) {
 
 bool DamageList::add(Damage damage) {
   const std::lock_guard lock(mutex_);
+  cover(damage);
   for (Damage& known : damages_) {
     if (known.family != damage.family || known.to != damage.to) continue;
     known.from = std::min(known.from, damage.from);
@@ -104,12 +106,37 @@ bool DamageList::add(Damage damage) {
   return true;
 }
 
+// The range that begins before it or with it may take it in, and it may take in some that follow.
+void DamageList::cover(const Damage& damage) {
+  auto& ranges = ranges_[damage.family];
+  std::string from = damage.from;
+  std::string to = damage.to;
+  auto at = ranges.upper_bound(from);
+  if (at != ranges.begin() && std::prev(at)->second >= from) --at;
+  while (at != ranges.end() && at->first <= to) {
+    from = std::min(from, at->first);
+    to = std::max(to, at->second);
+    at = ranges.erase(at);
+  }
+  ranges.emplace(std::move(from), std::move(to));
+}
+
 std::optional<std::string> DamageList::behind(Family family, std::string_view key) const {
   const std::lock_guard lock(mutex_);
-  for (const Damage& known : damages_) {
-    if (known.family == family && known.from <= key && key < known.to) return known.to;
+  const auto& ranges = ranges_[family];
+  const auto next = ranges.upper_bound(key);
+  if (next == ranges.begin() || std::prev(next)->second <= key) return std::nullopt;
+  return std::prev(next)->second;
+}
+
+std::vector<Damage> DamageList::ranges() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Damage> all;
+  for (std::size_t family = 0; family < kFamilies; ++family) {
+    for (const auto& [from, to] : ranges_[family])
+      all.push_back({.family = static_cast<Family>(family), .from = from, .to = to, .why = {}});
   }
-  return std::nullopt;
+  return all;
 }
 
 std::vector<Damage> DamageList::all() const {
@@ -159,7 +186,7 @@ void AroundDamage::seek(std::string from) {
       from = std::move(*behind);
       continue;
     }
-    at_->Seek(from);
+    go_to(from);
     if (at_->Valid() || !at_->status().IsCorruption()) return;
     {
       const FreshRead fresh;
@@ -187,53 +214,81 @@ bool AroundDamage::seek_beneath(const std::string& from, const std::string& to) 
   return false;
 }
 
-// Returns the first key behind the damage, of width_of() bytes; behind_all() if there is none.
+// How many bytes of a key are searched through first, and then twice as many each time.
+constexpr std::size_t kFirstWidth = sizeof(IndexKey);
+
+// Returns the first key behind the damage; behind_all() if there is none.
 std::string AroundDamage::end_of_damage(const std::string& from, const std::string& why) {
-  const std::size_t width = width_of(family_);
-  std::string low = from.substr(0, width);
-  low.resize(width, '\0');
-  std::string high = low;
+  const std::size_t whole = width_of(family_);
   // RocksDB does not say which of the large bodies is damaged, so no step may pass over one.
   constexpr std::size_t kNextId = 8 * sizeof(std::uint32_t);
   const bool is_body = why.find(" offset ") == std::string::npos && family_ == kBodies;
-  for (std::size_t bit = is_body ? kNextId : 0;; bit += is_body ? 0 : 1) {
-    high = low;
-    if (!add_bit(high, bit)) {
-      high = behind_all(family_);
-      if (fails(high, why)) return high;
-      low += '\0';  // the two are to have one size
-      break;
+  std::string low = from;  // before the end
+  for (std::size_t width = std::min(kFirstWidth, whole);; width = std::min(2 * width, whole)) {
+    low = std::max(low, from);
+    low.resize(width, '\0');
+    std::string high = low;
+    for (std::size_t bit = is_body ? kNextId : 0;; bit += is_body ? 0 : 1) {
+      high = low;
+      if (!add_bit(high, bit)) {
+        high = behind_all(family_);
+        if (fails(high, why)) return high;
+        low.resize(high.size(), '\0');  // the two are to have one size
+        break;
+      }
+      if (!fails(high, why)) break;
+      low = high;
     }
-    if (!fails(high, why)) break;
-    low = high;
+    for (std::string next = middle(low, high); next > low; next = middle(low, high))
+      (fails(next, why) ? low : high) = next;
+    if (low.size() >= whole || fails(last_of(low), why)) return high;
   }
-  for (std::string next = middle(low, high); next > low; next = middle(low, high))
-    (fails(next, why) ? low : high) = next;
-  return high;
 }
 
 // Returns the first key at which a Seek fails, or `from` if that is not known.
 std::string AroundDamage::begin_of_damage(const std::string& from, const std::string& why) {
   if (from.empty() || why.find(" offset ") == std::string::npos) return from;
-  std::string high = from.substr(0, width_of(family_));
-  high.resize(width_of(family_), '\0');
-  if (!fails(high, why)) return from;  // it is the last key before the damage
-  std::string low = high;
-  for (std::size_t bit = 0;; ++bit) {
-    low = high;
-    if (!take_bit(low, bit)) low.assign(low.size(), '\0');
-    if (!fails(low, why)) break;
-    if (low.find_first_not_of('\0') == std::string::npos) return low;
-    high = low;
+  const std::size_t whole = width_of(family_);
+  std::string failing = from.substr(0, whole);
+  failing.resize(whole, '\0');
+  if (!fails(failing, why)) return from;  // it is the last key before the damage
+  for (std::size_t width = std::min(kFirstWidth, whole);; width = std::min(2 * width, whole)) {
+    std::string high = failing.substr(0, width);
+    if (!fails(high, why)) {
+      if (width == whole) return from;  // it can be read now
+      continue;
+    }
+    std::string low = high;
+    for (std::size_t bit = 0;; ++bit) {
+      low = high;
+      if (!take_bit(low, bit)) low.assign(low.size(), '\0');
+      if (!fails(low, why)) break;
+      if (low.find_first_not_of('\0') == std::string::npos) return low;
+      high = low;
+    }
+    for (std::string next = middle(low, high); next > low; next = middle(low, high))
+      (fails(next, why) ? high : low) = next;
+    failing = last_of(low);
+    if (width == whole || !fails(failing, why)) return high;
   }
-  for (std::string next = middle(low, high); next > low; next = middle(low, high))
-    (fails(next, why) ? high : low) = next;
-  return high;
+}
+
+// Returns the last key of the family's width that begins with `prefix`.
+std::string AroundDamage::last_of(std::string prefix) const {
+  prefix.resize(std::max(prefix.size(), width_of(family_)), '\xff');
+  return prefix;
 }
 
 bool AroundDamage::fails(const std::string& key, const std::string& why) {
-  at_->Seek(key);
+  go_to(key);
   return !at_->Valid() && at_->status().IsCorruption() && at_->status().ToString() == why;
+}
+
+// An iterator of RocksDB's that has failed may fail where it can read, too: it does not load again
+// the block in which it was before. A new one does.
+void AroundDamage::go_to(const std::string& key) {
+  if (!at_->status().ok()) at_ = make_();
+  at_->Seek(key);
 }
 
 void AroundDamage::Prev() {

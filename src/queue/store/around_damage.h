@@ -9,8 +9,9 @@
 // RocksDB's own iterator ends at the first block that fails its checksum, and says which block it
 // was. A Seek behind the block works. Where the block ends is not told, so it is searched for: the
 // keys for which a Seek fails at this block are neighbours, so a few hundred Seeks, first with ever
-// wider steps and then between the last two, find the first and the last of them. No key that can
-// be read is passed over.
+// wider steps and then between the last two, find the first and the last of them. Of long keys only
+// as many bytes are searched through as tell neighbours apart. No key that can be read is passed
+// over.
 //
 // A block that fails is read once more from the disk (FreshRead) before it counts as damaged.
 //
@@ -21,8 +22,10 @@
 
 #include <rocksdb/iterator.h>
 
+#include <array>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -48,7 +51,7 @@ std::string describe(const Damage& damage);
 // Thread safety: any thread.
 class DamageList {
  public:
-  // At most kMost are kept; count() counts on.
+  // all() has kMost at most; count() counts on.
   static constexpr std::size_t kMost = 1'000;
 
   // Returns true if the damage was not known.
@@ -57,12 +60,18 @@ class DamageList {
   std::optional<std::string> behind(Family family, std::string_view key) const;
   std::vector<Damage> all() const;  // in the order in which they were found
   std::size_t count() const;
+  // All keys that are in damage: those of neighbours are one range. They have no `why`.
+  std::vector<Damage> ranges() const;
 
  private:
+  void cover(const Damage& damage);
+
   mutable std::mutex mutex_;
   // Protected by mutex_:
   std::vector<Damage> damages_;
   std::size_t count_ = 0;
+  // Of each family: from where to where keys are in damage. No two touch each other.
+  std::array<std::map<std::string, std::string, std::less<>>, kFamilies> ranges_;
 };
 
 class AroundDamage final : public rocksdb::Iterator {
@@ -95,6 +104,8 @@ class AroundDamage final : public rocksdb::Iterator {
   bool seek_beneath(const std::string& from, const std::string& to);
   std::string begin_of_damage(const std::string& from, const std::string& why);
   std::string end_of_damage(const std::string& from, const std::string& why);
+  std::string last_of(std::string prefix) const;
+  void go_to(const std::string& key);
   bool fails(const std::string& key, const std::string& why);
 
   const Family family_;

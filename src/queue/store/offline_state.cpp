@@ -150,7 +150,9 @@ void OfflineState::name_manifest() {
   }
   if (latest.empty()) throw StoreError("there is no MANIFEST, which says which tables count");
   lines_.push_back("the file CURRENT does not name a MANIFEST; " + latest + " is the latest");
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << latest << "\n";
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << latest << "\n" << std::flush;
+  if (!file) throw StoreError("cannot write " + path);
 }
 
 // RocksDB reads the end of a file of the size that the MANIFEST tells. So the empty table has
@@ -164,13 +166,17 @@ void OfflineState::replace(const StateFile& table) {
   if (status.ok()) status = writer.DeleteRange("a", "b");
   if (status.ok()) status = writer.Finish();
   if (!status.ok()) throw StoreError("an empty table cannot be written: " + status.ToString());
-  std::string bytes = file_bytes(empty);
+  const std::string bytes = file_bytes(empty);
   fs::remove(empty);
   if (bytes.size() > table.bytes)
     throw StoreError(table.path + " has become shorter than any table is");
-  bytes.insert(bytes.size() - kFoot, table.bytes - bytes.size(), '\0');
-  fs::remove(work_ + "/" + name);
-  std::ofstream(work_ + "/" + name, std::ios::binary) << bytes;
+  const std::string path = work_ + "/" + name;
+  fs::remove(path);
+  std::ofstream file(path, std::ios::binary);
+  file << bytes.substr(0, bytes.size() - kFoot);
+  file.seekp(static_cast<std::streamoff>(table.bytes - kFoot));  // no disk holds the zeros
+  file << bytes.substr(bytes.size() - kFoot) << std::flush;
+  if (!file) throw StoreError("cannot write " + path);
   names_.push_back(name);
 }
 
@@ -251,7 +257,7 @@ bool OfflineState::is_doubtful(Family family, std::string_view key) const {
 
 bool OfflineState::has_damage(Family family) const {
   const auto is_its = [family](const auto& damage) { return damage.family == family; };
-  const std::vector<Damage> blocks = damages_.all();
+  const std::vector<Damage> blocks = damages_.ranges();
   return std::any_of(replaced_.begin(), replaced_.end(), is_its) ||
          std::any_of(blocks.begin(), blocks.end(), is_its);
 }
@@ -263,6 +269,9 @@ std::vector<std::string> OfflineState::damages() const {
     if (const auto at = why.find(work_); at != std::string::npos) why.erase(at, work_.size() + 1);
     lines.push_back(std::string(kNames[damage.family]) + ": " + why);
   }
+  if (damages_.count() > DamageList::kMost)
+    lines.push_back(std::to_string(damages_.count() - DamageList::kMost) +
+                    " more places cannot be read");
   return lines;
 }
 

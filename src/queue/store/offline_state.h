@@ -65,7 +65,7 @@ class OfflineState {
   // Each of these knows what was met so far: scan the families first.
   bool is_doubtful(Family family, std::string_view key) const;
   bool has_damage(Family family) const;
-  std::vector<Damage> blocks() const { return damages_.all(); }
+  std::vector<Damage> blocks() const { return damages_.ranges(); }
   std::vector<std::string> damages() const;  // a line each
 
  private:
