@@ -36,6 +36,9 @@ struct StoreReport {
   std::uint64_t lost_jobs = 0;            // others that are known
   std::vector<JobId> some_lost = {};      // of those, kSome at most
   std::vector<std::string> damages = {};  // a line each
+  // A line for each run of changes that the log had and that cannot be read. Nobody knows what they
+  // did: jobs that they put are not there, and a job that they deleted or moved may count as whole.
+  std::vector<std::string> lost_changes = {};
   std::vector<std::string> dropped = {};  // what a crash has cut short before it was durable
   static constexpr std::size_t kSome = 10;
 };
@@ -46,12 +49,14 @@ using StoreProgress = std::function<bool(std::uint64_t done, std::uint64_t all)>
 
 // Throws StoreError if there is no store in `path`, if another process has it open, or if it cannot
 // be read at all. Memory: a few MiB, whatever the number of jobs. The jobs are counted only if
-// something is damaged.
-StoreReport check_store(const std::string& path, const StoreProgress& progress);
+// something is damaged. A directory of links is made meanwhile, with a name that begins with
+// `work`; if that is empty, among the system's temporary files.
+StoreReport check_store(const std::string& path, const StoreProgress& progress,
+                        const std::string& work = {});
 
 // Makes a store in the directory `to`, which does not exist, with all that is whole: every job that
-// has its record and its body. Calls `lost` for the others. Throws as check_store(); nothing is
-// left of `to` then.
+// has its record and its body. Calls `lost` for the others. Throws as check_store(), or what `lost`
+// throws as StoreError; nothing is left of `to` then.
 StoreReport salvage_store(const std::string& path, const std::string& to,
                           const StoreProgress& progress,
                           const std::function<void(const LostJob&)>& lost);

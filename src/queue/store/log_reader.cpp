@@ -68,6 +68,7 @@ void LogReader::open_segments(std::uint64_t identity, LogWrites writes) {
       Segments& to = segment.serial() == 0 ? unused_ : used_;
       to.splice(to.end(), opened);
     } catch (const StoreError& why) {
+      has_closed_ = true;
       damaged(why.what());
     }
   }
@@ -90,6 +91,7 @@ void LogReader::read(const LogPosition& start, const Log::Each& each) {
   if (used_.empty()) {
     damaged("the log in " + directory_.path() + " is gone: there is no file jobs-N.data of it, " +
             "and these files hold the newest jobs");
+    add_gap(0);
     return;
   }
   for (auto segment = used_.begin(); segment != used_.end(); ++segment) {
@@ -98,20 +100,29 @@ void LogReader::read(const LogPosition& start, const Log::Each& each) {
     if (after == nullptr || after->first() > start_ + 1) read_segment(*segment, after, each);
   }
   refuse_if_behind();
+  // It may be the last file that cannot be opened, or belongs to another log.
+  if (has_closed_ || (!damage_.empty() && gaps_.empty())) add_gap(0);
 }
 
 // Changes up to the start were durable in the log before anybody could say that they are not
 // needed; and what a header or a record says was durable must have been read.
 void LogReader::refuse_if_behind() {
-  if (durable_ > last_) missing(directory_.path());
+  if (durable_ > last_) missing(directory_.path(), durable_);
   if (start_ <= durable_) return;
   damaged("the log in " + directory_.path() + " is damaged or of another time: it ends at change " +
           std::to_string(durable_) + ", and the state has change " + std::to_string(start_));
 }
 
-void LogReader::missing(const std::string& where) {
+// Changes from the one behind last_ on, up to `to`.
+void LogReader::missing(const std::string& where, LogNumber to) {
+  add_gap(to);
   damaged("the log " + where + " is damaged: change " + std::to_string(last_ + 1) +
           ", which was durable, is missing");
+}
+
+void LogReader::add_gap(LogNumber to) {
+  if (!gaps_.empty() && gaps_.back().first == last_ + 1) return;
+  gaps_.push_back({.first = last_ + 1, .last = to});
 }
 
 void LogReader::read_segment(const LogSegment& segment, const LogSegment* next,
@@ -125,7 +136,7 @@ void LogReader::read_segment(const LogSegment& segment, const LogSegment* next,
     chain_ = segment.use().before;
   }
   if (segment.first() > last_ + 1) {
-    missing(segment.path());
+    missing(segment.path(), segment.first() - 1);
     chain_.reset();
     last_ = segment.first() - 1;
   }
@@ -219,7 +230,7 @@ void LogReader::take_behind_gap(Walk& walk, const Log::Each& each) {
     ++walk.behind_gap;
     return;
   }
-  missing(walk.segment.path());
+  missing(walk.segment.path(), head.first - 1);
   chain_.reset();
   last_ = head.first - 1;
   take(walk, each);
@@ -227,7 +238,7 @@ void LogReader::take_behind_gap(Walk& walk, const Log::Each& each) {
 
 void LogReader::end_segment(const Walk& walk) {
   if (!walk.is_last() && last_ + 1 < walk.end) {
-    missing(walk.segment.path());
+    missing(walk.segment.path(), walk.end - 1);
     chain_.reset();
     last_ = walk.end - 1;
     return;
@@ -236,6 +247,7 @@ void LogReader::end_segment(const Walk& walk) {
   const std::string where = "the log's file " + walk.segment.path();
   const std::string change = "change " + std::to_string(last_ + 1);
   if (walk.fault == LogFound::kDamage) {
+    add_gap(0);
     return damaged(where + " is damaged: the record of " + change + ", at block " +
                    std::to_string(walk.fault_block) +
                    ", was written whole and is not as it was written");

@@ -59,6 +59,13 @@ class LogReader {
   // A line for each: what is damaged, and what was left out because a crash has left it so.
   const std::vector<std::string>& damage() const { return damage_; }
   const std::vector<std::string>& dropped() const { return dropped_; }
+  // Changes that were durable and cannot be read, in order. `last` is 0 where nobody knows how many
+  // there were.
+  struct Gap {
+    LogNumber first = 0;
+    LogNumber last = 0;
+  };
+  const std::vector<Gap>& gaps() const { return gaps_; }
 
   // The segments that were used, in the order of their serial numbers, and files that were not.
   Segments& used() { return used_; }
@@ -80,7 +87,8 @@ class LogReader {
   void end_segment(const Walk& walk);
   void refuse_if_behind();
   void damaged(const std::string& what);
-  void missing(const std::string& where);
+  void missing(const std::string& where, LogNumber to);
+  void add_gap(LogNumber to);
 
   const base::Directory& directory_;
   const std::uint64_t boot_;
@@ -95,6 +103,8 @@ class LogReader {
   std::size_t records_ = 0;
   std::vector<std::string> damage_;
   std::vector<std::string> dropped_;
+  std::vector<Gap> gaps_;
+  bool has_closed_ = false;       // a file that is no segment of this log
   LogSegment::Bytes last_bytes_;  // of the last segment
   std::uint32_t last_end_ = 0;    // and the block behind its last record that counts
 };

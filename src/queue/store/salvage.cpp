@@ -288,7 +288,8 @@ void Salvage::compare_keys() {
     constexpr std::size_t kHead = 1 + sizeof(std::uint32_t);
     try {
       if (key.starts_with(kEndedKeys)) {
-        ++counts_[key_of_ended_key(key).tube].ended_keys;
+        const std::uint32_t tube = key_of_ended_key(key).tube;
+        if (tube != kTokens) ++counts_[tube].ended_keys;
       } else if (key.starts_with("k") && key.size() > kHead) {
         const KeyRecord record = read_key_value(tube_of(key), key.substr(kHead), value);
         if (record.until == 0 && !is_there(record.id)) erase(kKeys, key);
@@ -322,17 +323,18 @@ void Salvage::count_tubes() {
       erase(kMeta, key);
     }
   });
-  for (const auto& [number, counts] : counts_) {
-    TubeRecord& tube = tubes[number];
-    tube.number = number;
-    if (tube.name.empty()) tube.name = "salvaged-" + std::to_string(number);
-  }
   const auto stays = [this](const TubeRecord& tube) {
     const Counts& counts = counts_[tube.number];
     return counts.scheduled + counts.buried + counts.ended_keys > 0 || tube.settings;
   };
   for (const auto& [number, tube] : tubes) {
     if (tube.head != 0 && stays(tube)) ++counts_[tube.head].lanes;
+  }
+  // Also a tube whose record is lost: one that has jobs, or lanes.
+  for (const auto& [number, counts] : counts_) {
+    TubeRecord& tube = tubes[number];
+    tube.number = number;
+    if (tube.name.empty()) tube.name = "salvaged-" + std::to_string(number);
   }
   for (auto& [number, tube] : tubes) {
     const Counts& counts = counts_[number];
@@ -351,18 +353,18 @@ void Salvage::count_tubes() {
   }
 }
 
-// No id and no burial is given twice, even if the watermarks are lost.
+// No id and no burial is given twice, even if the watermarks are lost, or the changes that raised
+// them.
 void Salvage::raise_watermarks() {
-  constexpr JobId kReserve = 1 << 20;  // ids that may have been given to jobs that are gone
+  constexpr std::uint64_t kReserve = 1 << 20;  // that may have been given to jobs that are gone
   Watermarks marks;
   try {
     if (const auto value = to_.get(kMeta, kWatermarksKey)) marks = read_watermarks_value(*value);
   } catch (const StoreDamage&) {
     marks = {};
   }
-  if (marks.next_id > last_id_ && marks.next_burial > last_burial_) return;
-  marks.next_id = std::max(marks.next_id, last_id_ + kReserve);
-  marks.next_burial = std::max(marks.next_burial, last_burial_ + 1);
+  marks.next_id = std::max(marks.next_id, last_id_ + 1) + kReserve;
+  marks.next_burial = std::max(marks.next_burial, last_burial_ + 1) + kReserve;
   std::string value;
   append_watermarks_value(value, marks);
   put(kMeta, kWatermarksKey, value);

@@ -96,7 +96,9 @@ class Check {
 // A directory for links and small copies.
 class Work {
  public:
-  Work() : path_((fs::temp_directory_path() / "carillon-check-XXXXXX").string()) {
+  // Its name begins with `name`; if that is empty, it is among the temporary files.
+  explicit Work(const std::string& name) : path_(name.empty() ? temporary() : name) {
+    path_ += "-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr)
       throw StoreError("cannot make " + path_ + ": " + std::strerror(errno));
   }
@@ -110,6 +112,15 @@ class Work {
   std::string beneath() const { return path_ + "/beneath"; }
 
  private:
+  static std::string temporary() {
+    std::error_code error;
+    const fs::path path = fs::temp_directory_path(error);
+    if (error)
+      throw StoreError("there is no directory for temporary files; name one in TMPDIR: " +
+                       error.message());
+    return (path / "carillon-check").string();
+  }
+
   std::string path_;
 };
 
@@ -159,6 +170,22 @@ void add_damages(StoreReport& report, const std::vector<std::string>& lines) {
   }
 }
 
+// What follows from a gap, in words.
+void add_lost_changes(StoreReport& report, const LogReader& reader) {
+  constexpr const char* kThen =
+      ": jobs that they put are not there, and jobs that they deleted or moved are as they were "
+      "before";
+  for (const LogReader::Gap& gap : reader.gaps()) {
+    const std::string from = std::to_string(gap.first);
+    report.lost_changes.push_back(
+        (gap.last == 0 ? "change " + from + " of the log and those behind it may be lost"
+         : gap.last == gap.first
+             ? "change " + from + " of the log is lost"
+             : "changes " + from + " to " + std::to_string(gap.last) + " of the log are lost") +
+        kThen);
+  }
+}
+
 // Without the state's position the log counts from its beginning: to apply changes again that the
 // state has does no harm, if none of them is missing.
 void read_log(const std::string& path, const States& states, const Log::Each& each,
@@ -179,12 +206,16 @@ void read_log(const std::string& path, const States& states, const Log::Each& ea
         report.damages.emplace_back(
             "the changes of the log are left out: some are missing, and the "
             "state does not say which of them it has");
+        report.lost_changes.emplace_back(
+            "what the changes of the log did is lost: jobs that they put are not there, and jobs "
+            "that they deleted or moved are as they were before");
         return;
       }
     }
     LogReader reader(directory, identity, 0);
     reader.read(start, each);
     add_damages(report, reader.damage());
+    add_lost_changes(report, reader);
     report.dropped = reader.dropped();
   } catch (const StoreError& why) {
     report.damages.emplace_back(why.what());
@@ -262,18 +293,19 @@ class JobCount {
 
 }  // namespace
 
-StoreReport check_store(const std::string& path, const StoreProgress& progress) {
+StoreReport check_store(const std::string& path, const StoreProgress& progress,
+                        const std::string& name) {
   StoreReport report;
   Check check(path, progress);
   check.verify_files(report);
-  const Work work;
+  const Work work(name);
   try {
     const States states(path, work, check.damaged_tables());
     read_log(
         path, states, [](LogNumber, std::string_view) {}, report);
     if (!report.damages.empty()) JobCount(states, report).run();
     add_damages(report, states.all.damages());
-  } catch (const StoreError& why) {
+  } catch (const std::exception& why) {
     report.damages.push_back(path + ": " + why.what());
   }
   return report;
@@ -283,12 +315,13 @@ StoreReport salvage_store(const std::string& path, const std::string& to,
                           const StoreProgress& progress,
                           const std::function<void(const LostJob&)>& lost) {
   StoreReport report;
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(to, error)))
+    throw StoreError(to + " exists; name a directory that does not exist");
   Check check(path, progress);
   check.verify_files(report);
-  const Work work;
-  std::error_code error;
-  if (fs::exists(to, error)) throw StoreError(to + " exists; name a directory that does not exist");
   try {
+    const Work work(to + ".work");
     const States states(path, work, check.damaged_tables());
     Salvage salvage(states.all, states.hidden(), to);
     salvage.copy([&] { return check.step(0); });
