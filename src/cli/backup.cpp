@@ -103,23 +103,27 @@ void verify(DirectoryCopy& copy, const StopSignals& signals, ProgressLine& line)
   const auto began = Clock::now();
   queue::StoreReport report;
   try {
-    report = queue::check_store(copy.partial(), [&](std::uint64_t done, std::uint64_t all) {
+    const auto progress = [&](std::uint64_t done, std::uint64_t all) {
       const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
       line.show("verified: " + progress_text(done, all, elapsed));
       return !signals.came();
-    });
+    };
+    report = queue::check_store(copy.partial(), progress, copy.partial() + "/check");
   } catch (const queue::StoreError& why) {
     if (signals.came()) throw Interrupted();
     throw Failure(fmt::format("the copy cannot be verified: {}", why.what()));
   }
   if (report.damages.empty()) return;
   line.clear();
-  copy.finish_as_damaged();
+  const std::string name = copy.name() + ".damaged";
+  const std::string kept =
+      copy.finish_as_damaged()
+          ? fmt::format(
+                "The copy is {}: carillon check --data {} --salvage NEW saves what is whole", name,
+                name)
+          : fmt::format("{} exists already, so this copy is not kept", name);
   throw Failure(
-      fmt::format("the server's files are damaged: {}. The copy is {}.damaged: carillon check "
-                  "--data {}.damaged "
-                  "--salvage NEW saves what is whole",
-                  report.damages.front(), copy.name(), copy.name()));
+      fmt::format("the server's files are damaged: {}. {}", report.damages.front(), kept));
 }
 
 int backup(const Request& request) {

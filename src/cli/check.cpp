@@ -26,6 +26,8 @@ as the disk needs for that; else two seconds at most. Each finding is ok, warn
 or fail; what begins with -> tells what to do.
 
 Exit code: 0 if all is well, 1 if there are warnings, 2 if something fails.
+With --salvage DIR: 0 if everything was whole, 1 if DIR has what is, 2 if there
+is no DIR. The jobs that are not whole are listed in DIR.lost.
 
 Examples:
   carillon check --data /var/lib/carillon
@@ -109,7 +111,7 @@ void add_check(CLI::App& app, int& exit_code) {
       command, "--salvage",
       [request](const std::string& text) { request->salvage = parse_directory(text); },
       "Nothing else: copy what is whole of the data\ndirectory into a new one, and list the "
-      "rest")
+      "jobs that\nare not in DIR.lost, a line of JSON each")
       .type_name("DIR");
   add_value(command, "--http", request->http, parse_http,
             "Where the server answers HTTP, or none\n(127.0.0.1:11380)")

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -18,7 +19,6 @@
 #include "cli/checks.h"
 #include "cli/counted.h"
 #include "cli/error_text.h"
-#include "cli/exit_status.h"
 #include "cli/progress.h"
 #include "cli/progress_line.h"
 #include "cli/wait.h"
@@ -61,23 +61,27 @@ std::string ids_text(const queue::StoreReport& report) {
   return text + (report.lost_jobs > report.some_lost.size() ? ", ..." : "");
 }
 
-void add_damages(const queue::StoreReport& report, const std::string& advice, Findings& findings) {
+// What is damaged fails, or, once what is whole is saved, warns.
+using Tell = void (Findings::*)(std::string subject, std::string found, std::string advice);
+
+void add_damages(const queue::StoreReport& report, Tell tell, const std::string& advice,
+                 Findings& findings) {
   for (std::size_t i = 0; i < report.damages.size() && i < kShown; ++i)
-    findings.fail("damage", report.damages[i], "the line \"jobs\" names some of the jobs");
+    (findings.*tell)("damage", report.damages[i], "the line \"jobs\" names some of the jobs");
   if (report.damages.size() > kShown)
-    findings.fail("damage", fmt::format("and {} more places", report.damages.size() - kShown),
-                  "--salvage saves what is whole");
+    (findings.*tell)("damage", fmt::format("and {} more places", report.damages.size() - kShown),
+                     "--salvage saves what is whole");
+  for (const std::string& line : report.lost_changes)
+    (findings.*tell)("changes", line, "look for jobs that were done since, before workers run");
   for (const std::string& line : report.dropped)
     findings.warn("log", line, "nothing: a start leaves it out, too");
   if (report.lost_jobs == 0) {
-    findings.warn(
-        "jobs", "none is known to be lost; what a change did that is missing in the log is unknown",
-        advice);
+    findings.warn("jobs", "none is known to be lost", advice);
   } else {
-    findings.fail("jobs",
-                  fmt::format("{} cannot be read ({}); {} are whole",
-                              counted(report.lost_jobs, "job"), ids_text(report), report.jobs),
-                  advice);
+    (findings.*tell)("jobs",
+                     fmt::format("{} cannot be read ({}); {} are whole",
+                                 counted(report.lost_jobs, "job"), ids_text(report), report.jobs),
+                     advice);
   }
 }
 
@@ -118,12 +122,12 @@ void check_store(const std::string& directory, const StopSignals& signals, Findi
     const std::string read =
         fmt::format("{} in {}", size_text(report.bytes), counted(report.files, "file"));
     if (report.damages.empty()) return findings.ok("jobs", read + ", every checksum is right");
-    add_damages(report,
+    add_damages(report, &Findings::fail,
                 fmt::format("carillon check --data {} --salvage NEW makes a directory with what is "
                             "whole, and a list of what is not",
                             directory),
                 findings);
-  } catch (const queue::StoreError& error) {
+  } catch (const std::exception& error) {
     if (signals.came()) throw Interrupted();
     findings.fail("jobs", error.what(), "see docs/operations.md, Damaged files");
   }
@@ -133,7 +137,10 @@ void salvage_store(const std::string& directory, const std::string& to, const St
                    Findings& findings) {
   const std::string list = to + ".lost";
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(make_list(list), &std::fclose);
-  if (!file) throw Failure(fmt::format("cannot make {}: {}", list, error_text(errno)));
+  if (!file) {
+    return findings.fail("salvage", fmt::format("cannot make {}: {}", list, error_text(errno)),
+                         "name another directory");
+  }
   const auto remove_list = [&] { std::remove(list.c_str()); };
   Watch watch(signals);
   try {
@@ -147,17 +154,17 @@ void salvage_store(const std::string& directory, const std::string& to, const St
       throw queue::StoreError(fmt::format("cannot write {}: {}", list, error_text(errno)));
     findings.ok("salvage", fmt::format("{} has {}", to, counted(report.jobs, "job")));
     if (!report.damages.empty())
-      add_damages(report, fmt::format("carillon serve --data {}", to), findings);
+      add_damages(report, &Findings::warn, fmt::format("carillon serve --data {}", to), findings);
     if (report.lost_jobs == 0) return remove_list();
     findings.warn("lost",
                   fmt::format("{} lists the jobs that cannot be read, with the body where "
                               "it can be",
                               list),
                   "put again what is needed");
-  } catch (const queue::StoreError& error) {
+  } catch (const std::exception& error) {
     remove_list();
     if (signals.came()) throw Interrupted();
-    throw Failure(error.what());
+    findings.fail("salvage", error.what(), "see docs/operations.md, Damaged files");
   }
 }
 

@@ -24,7 +24,7 @@ bool has_store(const std::string& directory);
 // long as it takes to read all files.
 void check_store(const std::string& directory, const StopSignals& signals, Findings& findings);
 // Makes the directory `to` with the jobs that are whole, and the file `to`.lost with a line of JSON
-// for each other one. Throws Failure.
+// for each other one.
 void salvage_store(const std::string& directory, const std::string& to, const StopSignals& signals,
                    Findings& findings);
 

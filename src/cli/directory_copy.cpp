@@ -136,8 +136,12 @@ void DirectoryCopy::finish() {
   rename_to(to_);
 }
 
-void DirectoryCopy::finish_as_damaged() {
-  rename_to(to_ + ".damaged");
+bool DirectoryCopy::finish_as_damaged() {
+  const std::string name = to_ + ".damaged";
+  struct stat status {};
+  if (::lstat(name.c_str(), &status) == 0) return false;
+  rename_to(name);
+  return true;
 }
 
 void DirectoryCopy::rename_to(const std::string& name) {

@@ -43,8 +43,8 @@ class DirectoryCopy {
   // Gives the copy its name, durably.
   void finish();
 
-  // Gives the copy the name NAME.damaged instead, durably.
-  void finish_as_damaged();
+  // Gives the copy the name NAME.damaged instead, durably. Returns false if that exists.
+  bool finish_as_damaged();
 
   const std::string& partial() const { return partial_; }
   const std::string& name() const { return to_; }

@@ -72,6 +72,11 @@ class DamagedBackupTest(BackupCase):
         self.assertIn(b"the server's files are damaged: ", done.stderr)
         self.assertFalse(os.path.exists(self.target))
         self.assertTrue(os.path.exists(self.target + ".damaged"))
+        done = self.run_carillon("backup", self.target)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"the server's files are damaged: ", done.stderr)
+        self.assertIn(b".damaged exists already, so this copy is not kept", done.stderr)
+        self.assertFalse(os.path.exists(self.target + ".partial"))
 
 
 class WholeBackupTest(BackupCase):

@@ -41,7 +41,7 @@ class DamageTest(CliCase):
                 file.seek(40)
                 file.write(bytes([content[40] ^ 1]))
 
-    def run_check(self, *arguments):
+    def run_check(self, *arguments, code=None):
         done = subprocess.run(
             [daemon.carillon_path(), "check", "--json", "--data", self.data, "--http", "none"]
             + list(arguments),
@@ -50,8 +50,25 @@ class DamageTest(CliCase):
             timeout=60,
             check=False,
         )
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stdout)
         found = json.loads(done.stdout)["findings"]
         return {finding["subject"]: finding for finding in found}
+
+    def test_the_exit_code_of_a_salvage_tells_what_came_of_it(self):
+        whole, mended = str(self.directory / "whole"), str(self.directory / "mended")
+        self.assertEqual(self.run_check("--salvage", whole, code=0)["salvage"]["level"], "ok")
+        self.assertFalse(os.path.exists(whole + ".lost"))
+        self.flip()
+        self.assertEqual(self.run_check(code=2)["damage"]["level"], "fail")
+        found = self.run_check("--salvage", mended, code=1)
+        self.assertEqual({found[name]["level"] for name in ("damage", "jobs", "lost")}, {"warn"})
+        found = self.run_check("--salvage", mended, code=2)
+        self.assertRegex(found["salvage"]["found"], r"cannot make .*mended\.lost: file exists")
+        os.remove(mended + ".lost")
+        found = self.run_check("--salvage", mended, code=2)
+        self.assertRegex(found["salvage"]["found"], r"mended exists; name a directory")
+        self.assertFalse(os.path.exists(mended + ".lost"))
 
     def test_a_whole_directory_is_whole(self):
         found = self.run_check()
