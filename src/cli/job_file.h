@@ -68,8 +68,8 @@ struct FileLine {
   std::string tube;
   std::optional<std::string> after;
   std::uint64_t jobs = 0;
-  // Of a job or a setting: an older version took a back-off that rises from 0, 0ms..1000ms. Twice 0
-  // is 0, so it is read as what it was, 0ms.
+  // The job or the settings have a back-off that rises from 0, such as 0ms..1s. An older version
+  // took it. Twice 0 is 0, so it is read as what it was, 0ms.
   bool has_backoff_from_0 = false;
 };
 

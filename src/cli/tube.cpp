@@ -132,9 +132,9 @@ void add_tube(CLI::App& app, int& exit_code) {
       .type_name("GROUP");
   option("weight", "N", "Of --group: it gets so many times as many turns (1)");
   option("max-running", "N",
-         "At most so many jobs are reserved at once. A restart\nends reservations: for a time "
+         "At most N jobs are reserved at once. A restart\nends reservations: for a time "
          "more may run");
-  option("rate", "N/TIME", "So many go out in a time, evenly: 100/1m");
+  option("rate", "N/TIME", "Jobs that go out per time, evenly: 100/1m");
   option("burst", "N", "Of --rate: so many at once after a rest (1)");
   option("put-rate", "N/TIME", "So many may be put in a time; more are refused");
   option("put-burst", "N", "Of --put-rate: so many at once after a rest (1)");

@@ -42,7 +42,7 @@ struct Url {
   std::string_view resource;
 };
 
-// None if the text has no "://". Neither part is looked at.
+// Returns nullopt if the text has no "://". Checks neither part.
 std::optional<Url> split_url(std::string_view text);
 
 }  // namespace carillon::server

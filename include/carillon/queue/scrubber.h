@@ -1,5 +1,5 @@
-// Scrubber: reads the files of a store slowly, again and again, and tells of those that are damaged
-// before a reader meets them.
+// Scrubber: reads the files of a store slowly, again and again, and reports damaged files before a
+// reader meets the damage.
 //
 //   Scrubber scrubber("carillon-data", {.bytes_per_second = 1 << 20},
 //                     [](const std::string& line) { log(line); });

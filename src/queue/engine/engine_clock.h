@@ -151,8 +151,8 @@ class EngineClock {
     return expiry_of(job) + (is_span ? steady_doubt() : doubt()) <= utc();
   }
 
-  // Of the last step back that was large: the moment from which on schedules have decided by a
-  // wrong clock; 0 if there is none.
+  // Returns the moment since which schedules had decided by a wrong clock when it was last set back
+  // far; 0 if it never was.
   UtcMs wrong_since() const { return wrong_since_; }
   // Returns true if the last step was such a step back.
   bool has_settled() const { return has_settled_; }
@@ -278,7 +278,7 @@ class EngineClock {
       has_settled_ = true;
     }
   }
-  // `shown`: what the wall clock has shown last before. Returns the step; 0 if it is none.
+  // `shown`: what the wall clock has shown last before. Returns the step, or 0.
   std::int64_t set_wall(std::int64_t wall_ns, UtcMs shown) {
     const std::int64_t step = wall_ns - wall_ns_;
     if (std::abs(step) <= kTolerance) return 0;

@@ -95,7 +95,7 @@ struct EngineMemory {
   // deadlines that never come.
   Tick end_turn = Tick{1} << 63U;
   // Holds those of them that have expired by a clock in doubt: no worker gets them, and they do not
-  // end yet. The first ones are to be looked at again.
+  // end yet. The next decision is about the first `to_decide` of them.
   Client doubted{0};
   std::size_t to_decide = 0;
   std::uint64_t undertake_at = 0;  // not before this monotonic ms

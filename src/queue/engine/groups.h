@@ -95,7 +95,7 @@ class Groups {
   // Its settings, or the number of its buried jobs, are others than before.
   void follow_record(Tube& lane);
 
-  // Of all lanes and the head.
+  // The head and all lanes together.
   struct Sums {
     std::uint64_t ready = 0;
     std::uint64_t urgent = 0;

@@ -1,6 +1,6 @@
 // Here the keys of jobs are handled: what a put with a key meets, and keys whose jobs are gone.
 //
-// Of each key the store has a record: which job has it, or had it and is done, and until when it
+// The store has a record of each key: which job has it, or had it and is done, and until when it
 // counts. That goes by steady time (engine_clock.h): a wall clock that is set ends no window. A
 // record whose time is over is as good as none. It is forgotten within about a second, together
 // with others that have ended meanwhile.
@@ -57,7 +57,7 @@ void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
                  .durable_at = durable_at(owner.id),
                  .owner = owner_of_key(*other)};
   const bool is_reserved = put.outcome.owner == KeyOwner::kReserved;
-  // Of a job that is ending a producer is told that nothing was put: it would wait for nothing.
+  // A job that is ending will not run, so the producer learns that nothing was put.
   if (stands_in_the_way && !(is_reserved && is_ending(*this, *other))) return;
   put.outcome.result = Result::kReserved;
   if (is_reserved) return;

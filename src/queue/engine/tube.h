@@ -192,7 +192,7 @@ struct Tube {
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
   std::uint64_t doomed = 0;  // of these: see doom()
-  Tick end_turn = 0;         // of its job that was entrusted last (attempts.cpp). Of no lane
+  Tick end_turn = 0;         // the last job that was entrusted has it (attempts.cpp). 0 in a lane
   UtcMs reserved_until = 0;  // while any job is reserved: none of these is due later
   std::uint64_t urgent = 0;  // those in `ready`
   std::size_t loaded = 0;    // ready + delayed + reserved

@@ -159,8 +159,8 @@ bool LocalLog::has_room(std::size_t blocks) const {
   });
 }
 
-// Opens a segment that takes a record of so many blocks, waits for the one that is being made, or
-// makes one.
+// Opens a segment in which a record of `blocks` blocks has room, waits for the one that is being
+// made, or makes one.
 void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
   for (LogSegment& segment : free_) {
     if (1 + blocks <= segment.blocks()) return segment.open_to_write();
@@ -215,7 +215,7 @@ bool LocalLog::has_room() const {
 
 // --- The thread that makes segments.
 
-// Has the thread make a segment if there is none for what comes next.
+// Asks the thread to make a segment if none is free.
 void LocalLog::make_ahead() {
   if (!making_thread_runs_ || !free_.empty()) return;
   wants_segment_ = true;

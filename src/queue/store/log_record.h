@@ -50,7 +50,7 @@ constexpr std::size_t log_offset(std::size_t at) {
   return at + at / kLogSectorBytes * kLogStamp;
 }
 
-// How many sectors, and how many blocks, a record with so many bytes of changes takes.
+// These return the sectors, and the blocks, that a record with `size` bytes of changes takes.
 constexpr std::size_t log_sectors(std::size_t size) {
   return (sizeof(LogRecordHead) + size + kLogSectorBytes - 1) / kLogSectorBytes;
 }

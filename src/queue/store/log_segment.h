@@ -75,7 +75,7 @@ class LogSegment {
   // What is added to the name of a file that is being made.
   static constexpr std::string_view kUnfinished = ".new";
 
-  // Makes a file of so many blocks, durably, open for writing. Throws Shortage or StoreError; no
+  // Makes a file of `blocks` blocks, durably, open for writing. Throws Shortage or StoreError; no
   // file is left then. `directory` must outlive the segment, here and in open().
   static LogSegment make(const base::Directory& directory, const std::string& name,
                          std::uint64_t identity, std::uint32_t blocks, LogWrites writes);

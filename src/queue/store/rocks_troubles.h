@@ -88,7 +88,7 @@ class RocksTroubles final : public rocksdb::EventListener {
   std::uint64_t stops_ = 0;
   std::chrono::steady_clock::time_point resume_at_;
 
-  // Of the thread that calls resume():
+  // Belong to the thread that calls resume():
   std::uint64_t stops_before_ = 0;  // that it tries
   FlushWatch watch_;
   bool cancelled_ = false;  // all work of RocksDB, so that the attempt ends

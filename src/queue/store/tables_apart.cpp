@@ -53,7 +53,7 @@ class TablesApart::Merge final : public rocksdb::Iterator {
  public:
   explicit Merge(std::string_view to) : to_(to) {}
 
-  // Of two that have a key, the one that was added first counts.
+  // If two have the same key, the one that was added first counts.
   void add(std::unique_ptr<rocksdb::Iterator> at, std::shared_ptr<Table> table) {
     parts_.push_back({std::move(table), std::move(at)});
   }

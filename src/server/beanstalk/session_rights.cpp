@@ -28,8 +28,8 @@ bool Session::may_go_on() {
   return caller_.look_again();
 }
 
-// Answers the client, and returns true, if its token does not allow the command, or if the store
-// fails while its tube is looked at and a body follows.
+// Answers the client, and returns true, if its token does not allow the command. The same if a body
+// follows and the store fails while the tube of its job is looked up.
 bool Session::is_forbidden(const Command& command) {
   const Rights rights = entry_of(command.verb).rights;
   std::string why = caller_.lacks(rights);

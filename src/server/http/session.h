@@ -122,7 +122,7 @@ class Session final : public Protocol {
   void audit(std::string_view outcome);
   void refuse(const Problem& problem);
   void send(const Reply& reply);
-  // Of the reply with a large body.
+  // These send the reply with a large body.
   void go_on_sending();
   void send_piece(const Body& body);
   void end_reply();
