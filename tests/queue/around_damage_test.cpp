@@ -131,7 +131,7 @@ std::unique_ptr<TemporaryDirectory> AroundDamageTest::made_;
 
 // In each file: the data, and the end, where index, filters, properties and footer are.
 TEST_F(AroundDamageTest, WhatIsWholeIsRead) {
-  const std::uint64_t seed = seed_or(std::random_device()());
+  const std::uint64_t seed = seed_or(1);
   SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   std::size_t refused = 0;

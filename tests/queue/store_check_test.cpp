@@ -185,7 +185,7 @@ TEST_F(StoreCheck, AnOpenStoreGoesAroundDamageAndSaysSoOnce) {
   EXPECT_GT(told, 0U);
   EXPECT_LT(jobs.size(), there());
   constexpr std::size_t kBlock = 500;  // records, at most
-  EXPECT_GT(jobs.size(), there() - kBlock * told);
+  EXPECT_GT(jobs.size() + kBlock * told, there());
   EXPECT_EQ(jobs.back(), record(kJobsThere - 1));
 }
 
@@ -291,7 +291,7 @@ TEST_F(SparseStore, OfWhichTwoAreDamagedBringsNoErasedJobBack) {
 
 // Every file that RocksDB reads: a bit in its middle, and some near its end.
 TEST_F(StoreCheck, NothingIsSilentAndWhatIsWholeComesOut) {
-  const std::uint64_t seed = seed_or(std::random_device()());
+  const std::uint64_t seed = seed_or(1);
   SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (const fs::path& name : files()) {
