@@ -191,7 +191,7 @@ class LoggedMachine {
   fs::path made_ = directory_ / "made";
   fs::path copy_ = directory_ / "copy";
   SharedMemory<LoggedShared> shared_{directory_ / "shared"};
-  std::mt19937_64 random_{seed_or(std::random_device()())};
+  std::mt19937_64 random_{seed_or(1)};
   std::uint64_t left_ = 0;
   std::uint64_t writes_ = 0;
   int torn_ = 0;

@@ -36,9 +36,7 @@ TEST(JsonText, Base64AsInTheRfc) {
 }
 
 TEST(JsonText, AnyBytesComeBackFromBase64) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  std::mt19937 random(1);
   for (int i = 0; i < 1'000; ++i) {
     std::string bytes(random() % 50, ' ');
     for (char& byte : bytes) byte = static_cast<char>(random());

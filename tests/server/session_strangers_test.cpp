@@ -96,8 +96,7 @@ TEST(SessionStrangers, AfterAnUnknownLineARequestIsOneToo) {
 
 TEST(SessionStrangers, NoRequestLineCarriesOutACommand) {
   const char* const given = std::getenv("CARILLON_SEED");
-  const auto seed =
-      given != nullptr ? static_cast<unsigned>(std::atol(given)) : std::random_device()();
+  const auto seed = given != nullptr ? static_cast<unsigned>(std::atol(given)) : 1U;
   SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
   std::mt19937 random(seed);
   const auto below = [&random](std::size_t n) { return random() % n; };

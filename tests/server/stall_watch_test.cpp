@@ -224,9 +224,7 @@ TEST_F(StallWatchTest, ATimeOutOutOfRangeIsRefused) {
 
 // The reference is a list of each client's last sign of life.
 TEST_F(StallWatchTest, RandomHistoriesAreJudgedAsByAList) {
-  const std::uint64_t seed = std::random_device{}();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(1);
   for (int round = 0; round < 20; ++round) {
     const std::uint64_t stall = 1 + random() % 3'000;
     const std::uint64_t idle = random() % 2 == 0 ? 0 : 1 + random() % 3'000;
