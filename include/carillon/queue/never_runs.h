@@ -23,7 +23,7 @@ class NeverRuns : public std::invalid_argument {
   // In how many ms from now on the job would be due, at the latest, and would expire.
   NeverRuns(Millis due_in, Millis expires_in);
 
-  std::size_t job = 0;  // of a batch: its position, from 0
+  std::size_t job = 0;  // its position in a batch, from 0
 };
 
 }  // namespace carillon::queue

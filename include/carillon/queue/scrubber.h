@@ -9,8 +9,9 @@
 // A thread of the lowest priority reads all tables and large bodies from the disk, at a bounded
 // rate, and verifies every checksum. It knows the store by its directory alone and takes no lock of
 // it. Files that were written lately are left for the next round: they may not be complete. What
-// fails is read three times, the last time a while later, and each damaged file is told once. The
-// files of the log are left out: they are short-lived, and each start reads them.
+// fails is read three times, the last time a while later. Each damaged file is reported once; one
+// that cannot be read is tried again in the next round. The files of the log are left out: they are
+// short-lived, and each start reads them.
 //
 // Thread safety: any thread may call health().
 #pragma once
@@ -33,7 +34,7 @@ struct ScrubberOptions {
   // A file counts as complete when nobody has written to it for this long.
   std::chrono::milliseconds settled{60'000};
   std::chrono::milliseconds between_rounds{60'000};
-  std::chrono::milliseconds until_last_read{5'000};  // of a file that fails
+  std::chrono::milliseconds until_last_read{5'000};  // after a file has failed
 };
 
 class Scrubber {

@@ -34,7 +34,7 @@ struct StoreReport {
   std::uint64_t bytes = 0;
   std::uint64_t jobs = 0;                 // whole ones; of check_store(): without the log's
   std::uint64_t lost_jobs = 0;            // others that are known
-  std::vector<JobId> some_lost = {};      // of those, kSome at most
+  std::vector<JobId> some_lost = {};      // the first kSome lost jobs
   std::vector<std::string> damages = {};  // a line each
   // A line for each run of changes that the log had and that cannot be read. Nobody knows what they
   // did: jobs that they put are not there, and a job that they deleted or moved may count as whole.

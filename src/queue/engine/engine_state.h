@@ -204,8 +204,8 @@ struct Engine::State : EngineMemory {
   void decide_doubted(std::vector<Tube*>& served, std::size_t budget);
   // Arms the timer of a ready job that expires.
   void await_expiry(LoadedJob& job);
-  // Returns false if the tube must wait for jobs that have expired, because memory holds too many
-  // of them. If those are in doubt, only the tubes that have one of them wait.
+  // Returns false if memory holds too many expired jobs, so that the tube must not load more. While
+  // the clock that says so is in doubt, only tubes with such a job must wait.
   bool may_load(const Tube& tube) const;
   // Sets when the ttr of a reserved job is over.
   void set_deadline(LoadedJob& job, std::uint64_t mono);

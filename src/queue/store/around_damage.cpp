@@ -217,7 +217,7 @@ bool AroundDamage::seek_beneath(const std::string& from, const std::string& to) 
 // How many bytes of a key are searched through first, and then twice as many each time.
 constexpr std::size_t kFirstWidth = sizeof(IndexKey);
 
-// Returns the first key behind the damage; behind_all() if there is none.
+// Returns the first key behind the damage, or behind_all() if no key is behind it.
 std::string AroundDamage::end_of_damage(const std::string& from, const std::string& why) {
   const std::size_t whole = width_of(family_);
   // RocksDB does not say which of the large bodies is damaged, so no step may pass over one.

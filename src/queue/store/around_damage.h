@@ -70,7 +70,7 @@ class DamageList {
   // Protected by mutex_:
   std::vector<Damage> damages_;
   std::size_t count_ = 0;
-  // Of each family: from where to where keys are in damage. No two touch each other.
+  // The damaged ranges of keys of each family, in order. No two touch each other.
   std::array<std::map<std::string, std::string, std::less<>>, kFamilies> ranges_;
 };
 

@@ -63,7 +63,7 @@ class StateCheckpoint {
   const std::string made_at_;  // by the directory that is open; for others it is checkpoint_.path
   // The thread writes them before it sets the phase.
   Checkpoint checkpoint_;
-  const LogPosition position_;  // of the last change in it
+  const LogPosition position_;  // the last change that the checkpoint has
   std::string failure_;
   std::atomic<Phase> phase_ = Phase::kMaking;
 

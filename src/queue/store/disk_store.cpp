@@ -61,7 +61,7 @@ struct DiskStore::Parts {
   LogNumber trimmed = 0;                   // the log, up to here
   std::optional<LogNumber> to_checkpoint;  // a checkpoint with the changes up to here is to be made
   std::unique_ptr<StateCheckpoint> checkpoint;
-  mutable std::size_t told_damages = 0;  // of state.damages()
+  mutable std::size_t told_damages = 0;  // on_damage has heard of the first ones
   std::function<void(const std::string& line)> on_damage;
 
   Parts(const std::string& path, const DiskStoreOptions& with)
