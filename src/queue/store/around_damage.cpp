@@ -80,14 +80,28 @@ std::string middle(const std::string& low, const std::string& high) {
 
 // --- The list.
 
-std::string describe(const Damage& damage) {
-  if (damage.family != kIndex) return damage.why;
-  const auto place = [](const std::string& key, const char* else_what) -> std::string {
-    JobRecord job;
-    if (!set_job_of_key(key.substr(0, sizeof(IndexKey)), job)) return else_what;
+std::string describe_key(Family family, const std::string& key) {
+  JobRecord job;
+  if (family == kIndex && set_job_of_key(key.substr(0, sizeof(IndexKey)), job)) {
     return "tube number " + std::to_string(job.tube) +
            (job.buried() ? " buried as number " + std::to_string(job.burial)
                          : " due at " + std::to_string(job.due) + " ms since 1970");
+  }
+  if ((family == kJobs || family == kBodies) && key.size() >= sizeof(JobKey)) {
+    std::uint64_t id = 0;
+    for (std::size_t i = 0; i < sizeof id; ++i) id = id << 8 | static_cast<std::uint8_t>(key[i]);
+    return "job " + std::to_string(id);
+  }
+  if (family == kSchedules) return "'" + key + "'";
+  return "the key " + hex(key);
+}
+
+std::string describe(const Damage& damage) {
+  if (damage.family != kIndex) return damage.why;
+  const auto place = [](const std::string& key, const char* otherwise) {
+    JobRecord job;
+    const bool is_known = set_job_of_key(key.substr(0, sizeof(IndexKey)), job);
+    return is_known ? describe_key(kIndex, key) : std::string(otherwise);
   };
   return "not all jobs from " + place(damage.from, "the first one") + " to " +
          place(damage.to, "the last one") + " can be handed out: " + damage.why;

@@ -9,11 +9,11 @@
 #include <rocksdb/table.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string_view>
 
 #include "base/crc32c.h"
+#include "queue/store/blob_format.h"
 #include "queue/store/no_wait_files.h"
 #include "queue/store/state_options.h"
 
@@ -42,27 +42,6 @@ Status verify_table(const std::string& path) {
   return reader.VerifyChecksum(reading);
 }
 
-// A file of large bodies, as RocksDB writes it (blob_log_format.h there): a head, records, and,
-// once it is complete, a foot. A record is
-//   key_size:u64 value_size:u64 expiration:u64 head_crc:u32 crc:u32 key value
-// The checksums are CRC-32C, masked: `head_crc` that of the three numbers, `crc` that of key and
-// value.
-constexpr std::size_t kHead = 30;  // without a checksum
-constexpr std::size_t kFoot = 32;
-constexpr std::size_t kRecordHead = 32;
-constexpr std::uint32_t kMagic = 2395959;
-
-template <typename Number>
-Number number_at(std::string_view bytes, std::size_t at) {
-  Number number = 0;
-  std::memcpy(&number, bytes.data() + at, sizeof number);
-  return number;
-}
-
-std::uint32_t masked(std::uint32_t crc) {
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
-
 class BlobFile {
  public:
   Status open(const std::string& path) {
@@ -74,12 +53,11 @@ class BlobFile {
 
   Status verify() {
     std::string_view head;
-    if (Status status = read(0, kHead, head); !status.ok()) return status;
-    if (number_at<std::uint32_t>(head, 0) != kMagic)
-      return Status::Corruption("its head is not as it was written");
-    std::uint64_t at = kHead;
+    if (Status status = read(0, kBlobHead, head); !status.ok()) return status;
+    if (head != blob_head()) return Status::Corruption("its head is not as it was written");
+    std::uint64_t at = kBlobHead;
     while (at < size_) {
-      if (size_ - at == kFoot) return verify_foot(at);
+      if (size_ - at == kBlobFoot) return verify_foot(at);
       if (Status status = verify_record(at); !status.ok()) return status;
     }
     return Status::OK();
@@ -92,25 +70,22 @@ class BlobFile {
 
   Status verify_foot(std::uint64_t at) {
     std::string_view foot;
-    if (Status status = read(at, kFoot, foot); !status.ok()) return status;
-    const bool is_whole =
-        number_at<std::uint32_t>(foot, 0) == kMagic &&
-        masked(base::crc32c(0, foot.substr(0, kFoot - 4))) == number_at<std::uint32_t>(foot, 28);
-    return is_whole ? Status::OK() : damaged("its foot", at);
+    if (Status status = read(at, kBlobFoot, foot); !status.ok()) return status;
+    return is_blob_foot(foot) ? Status::OK() : damaged("its foot", at);
   }
 
   Status verify_record(std::uint64_t& at) {
     std::string_view bytes;
-    if (Status status = read(at, kRecordHead, bytes); !status.ok()) return status;
+    if (Status status = read(at, kBlobRecordHead, bytes); !status.ok()) return status;
     const std::string head(bytes);
     const auto key = number_at<std::uint64_t>(head, 0);
     const auto value = number_at<std::uint64_t>(head, 8);
     if (masked(base::crc32c(0, head.substr(0, 24))) != number_at<std::uint32_t>(head, 24) ||
-        key > size_ || value > size_ || at + kRecordHead + key + value > size_)
+        key > size_ || value > size_ || at + kBlobRecordHead + key + value > size_)
       return damaged("the head of a body", at);
     std::uint32_t crc = 0;
-    const std::uint64_t end = at + kRecordHead + key + value;
-    for (std::uint64_t from = at + kRecordHead; from < end; from += bytes.size()) {
+    const std::uint64_t end = at + kBlobRecordHead + key + value;
+    for (std::uint64_t from = at + kBlobRecordHead; from < end; from += bytes.size()) {
       if (Status status = read(from, std::min<std::uint64_t>(kReadAhead, end - from), bytes);
           !status.ok())
         return status;

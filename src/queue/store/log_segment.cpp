@@ -188,6 +188,14 @@ LogSegmentHeader LogSegment::header() const {
   return header;
 }
 
+std::string LogSegment::header_of(std::uint64_t identity, std::uint32_t blocks, const LogUse& use) {
+  LogSegment segment;
+  segment.identity_ = identity;
+  segment.blocks_ = blocks;
+  segment.use_ = use;
+  return std::string(bytes_of(segment.header()));
+}
+
 LogPlace LogSegment::place(std::uint32_t block) const {
   return {.life = use_.life, .serial = use_.serial, .block = block};
 }

@@ -96,6 +96,9 @@ class LogSegment {
   // Makes the next use durable: the file has no record then.
   void write_header() const;
 
+  // The bytes with which a file of such a segment begins.
+  static std::string header_of(std::uint64_t identity, std::uint32_t blocks, const LogUse& use);
+
   // Writes a record at `block` and returns its checksum. `bytes` are as LogWindow::finish() leaves
   // them, aligned to a block; stamps and checksums are set. REQUIRES: they fit; is_open().
   std::uint32_t write(char* bytes, std::size_t size, std::uint32_t block) const;

@@ -10,11 +10,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "carillon/queue/store.h"
+#include "queue/store/blob_format.h"
+#include "queue/store/stored_bytes.h"
 
 namespace carillon::queue {
 
@@ -49,15 +50,28 @@ rocksdb::Options plain_options() {
   return options;
 }
 
-std::string file_bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 bool is_manifest(const std::string& name) {
   constexpr std::string_view kPrefix = "MANIFEST-";
   return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
          name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+}
+
+// RocksDB reads no body of a file whose head or foot is damaged. Returns false if both are whole.
+bool mend_blobs(const fs::path& from, const std::string& to) {
+  const std::uint64_t size = fs::file_size(from);
+  if (size < kBlobHead + kBlobFoot) return false;
+  const auto foot_at = static_cast<std::streamoff>(size - kBlobFoot);
+  std::string head(kBlobHead, '\0');
+  std::string foot(kBlobFoot, '\0');
+  std::ifstream file(from, std::ios::binary);
+  file.read(head.data(), kBlobHead).seekg(foot_at).read(foot.data(), kBlobFoot);
+  if (!file || (head == blob_head() && is_blob_foot(foot))) return false;
+  fs::copy_file(from, to);
+  std::fstream copy(to, std::ios::binary | std::ios::in | std::ios::out);
+  copy << blob_head();
+  if (!is_blob_foot(foot)) copy.seekp(foot_at) << blob_foot();
+  if (!copy.flush()) throw StoreError("cannot write " + to);
+  return true;
 }
 
 }  // namespace
@@ -108,8 +122,21 @@ void OfflineState::replace_what_is_damaged(const std::string& path,
     const Status status = rocksdb::SstFileReader(options).Open(file.path);
     if (status.ok()) continue;
     lines_.push_back(file.path + " cannot be opened: " + status.ToString());
-    replace(file);
+    mend_or_replace(file);
   }
+}
+
+void OfflineState::mend_or_replace(const StateFile& table) {
+  const std::string name = fs::path(table.path).filename();
+  const std::string path = work_ + "/" + name;
+  fs::remove(path);
+  if (auto mended = mend_table(table.path, path)) {
+    if (rocksdb::SstFileReader(plain_options()).Open(path).ok()) {
+      mended_[name] = std::move(*mended);
+      return;
+    }
+  }
+  replace(table);
 }
 
 OfflineState::~OfflineState() {
@@ -128,6 +155,7 @@ void OfflineState::make_work(const std::string& path) {
   for (const auto& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename();
     const std::string ending = entry.path().extension();
+    if (ending == ".blob" && mend_blobs(entry.path(), work_ + "/" + name)) continue;
     if (ending == ".sst" || ending == ".blob") {
       fs::create_symlink(fs::absolute(entry.path()), work_ + "/" + name);
     } else if (is_manifest(name) || name == "CURRENT" || name == "IDENTITY") {
@@ -139,7 +167,7 @@ void OfflineState::make_work(const std::string& path) {
 // Of several MANIFESTs the one with the highest number is the latest.
 void OfflineState::name_manifest() {
   const std::string path = work_ + "/CURRENT";
-  const std::string current = file_bytes(path);
+  const std::string current = fs::exists(path) ? file_bytes(path) : "";
   std::string latest;
   for (const auto& entry : fs::directory_iterator(work_)) {
     const std::string name = entry.path().filename();
@@ -177,7 +205,7 @@ void OfflineState::replace(const StateFile& table) {
   file.seekp(static_cast<std::streamoff>(table.bytes - kFoot));  // no disk holds the zeros
   file << bytes.substr(bytes.size() - kFoot) << std::flush;
   if (!file) throw StoreError("cannot write " + path);
-  names_.push_back(name);
+  mended_[name] = {};
 }
 
 void OfflineState::open() {
@@ -186,6 +214,7 @@ void OfflineState::open() {
   options.info_log = std::make_shared<NoLog>();
   options.max_open_files = 256;
   options.verify_sst_unique_id_in_manifest = false;
+  options.skip_checking_sst_file_sizes_on_db_open = true;  // mended ones are longer
   std::vector<rocksdb::ColumnFamilyDescriptor> families = state_families({});
   const auto table =
       std::shared_ptr<rocksdb::TableFactory>(rocksdb::NewBlockBasedTableFactory(table_options()));
@@ -203,12 +232,26 @@ void OfflineState::note_replaced() {
   database_->GetLiveFilesMetaData(&live);
   for (const rocksdb::LiveFileMetaData& file : live) {
     const std::string name = fs::path(file.name).filename();
-    if (std::find(names_.begin(), names_.end(), name) == names_.end()) continue;
-    for (const Family family : {kMeta, kJobs, kIndex, kBodies, kKeys, kSchedules}) {
-      if (families_[family]->GetName() != file.column_family_name) continue;
-      replaced_.push_back({family, file.smallestkey, file.largestkey});
-      lines_.push_back(name + " has " + kNames[family] + ", which are left out");
-    }
+    if (const auto mended = mended_.find(name); mended != mended_.end())
+      note_lost(file, mended->second);
+  }
+}
+
+void OfflineState::note_lost(const rocksdb::LiveFileMetaData& table, const MendedTable& mended) {
+  for (const Family family : {kMeta, kJobs, kIndex, kBodies, kKeys, kSchedules}) {
+    if (families_[family]->GetName() != table.column_family_name) continue;
+    const auto add = [&](std::string first, std::string end) {
+      if (first >= end) return;
+      lines_.push_back(fs::path(table.name).filename().string() + " has " + kNames[family] +
+                       ", which are left out, from " + describe_key(family, first) + " to " +
+                       describe_key(family, end));
+      replaced_.push_back({family, std::move(first), std::move(end)});
+    };
+    const std::string end = table.largestkey + '\0';
+    if (mended.last.empty()) return add(table.smallestkey, end);
+    add(table.smallestkey, mended.first);
+    for (const auto& [after, before] : mended.gaps) add(after + '\0', before);
+    add(mended.last + '\0', end);
   }
 }
 
@@ -238,7 +281,7 @@ std::unique_ptr<rocksdb::Iterator> OfflineState::scan(Family family, const std::
 
 bool OfflineState::is_replaced(Family family, std::string_view key) const {
   return std::any_of(replaced_.begin(), replaced_.end(), [&](const Replaced& table) {
-    return table.family == family && table.first <= key && key <= table.last;
+    return table.family == family && table.first <= key && key < table.end;
   });
 }
 

@@ -8,11 +8,13 @@
 // Nothing in the directory is changed. RocksDB opens `work`, which has links to the tables and the
 // large bodies, and copies of the small files. In it,
 // - CURRENT is made anew if it does not name a MANIFEST;
-// - a table that cannot be opened, because its index or its end is damaged, is replaced by an empty
-//   one. So is each table that is to be left out: what it hides in others can be seen then.
+// - a table that cannot be opened, because its index or its end is damaged, is mended
+//   (table_mender.h), and so is the head and the foot of a file of large bodies;
+// - a table without any block that can be found is replaced by an empty one. So is each table that
+//   is to be left out: what it hides in others can be seen then.
 //
-// *Doubtful* keys are those of a damaged block, and those between the first and the last one of a
-// table that was replaced. What is read there may be old: an erasure or a later value may be lost.
+// *Doubtful* keys are those of a damaged block, and those that a table has lost that was mended or
+// replaced. What is read there may be old: an erasure or a later value may be lost.
 // A reader must compare the families with each other (salvage.cpp).
 //
 // A MANIFEST that is damaged cannot be helped: nothing says then which tables count.
@@ -25,6 +27,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +37,7 @@
 #include "queue/store/around_damage.h"
 #include "queue/store/file_checks.h"
 #include "queue/store/state_options.h"
+#include "queue/store/table_mender.h"
 
 namespace carillon::queue {
 
@@ -69,24 +73,27 @@ class OfflineState {
   std::vector<std::string> damages() const;  // a line each
 
  private:
+  // Keys of a table that are lost: from `first` on, and before `end`.
   struct Replaced {
     Family family;
     std::string first;
-    std::string last;
+    std::string end;
   };
 
   void make_work(const std::string& path);
   void name_manifest();
   void replace_what_is_damaged(const std::string& path, const std::vector<std::string>& without);
+  void mend_or_replace(const StateFile& table);
   void replace(const StateFile& table);
   void open();
   void note_replaced();
+  void note_lost(const rocksdb::LiveFileMetaData& table, const MendedTable& mended);
   bool is_replaced(Family family, std::string_view key) const;
   std::unique_ptr<rocksdb::Iterator> scan_to(Family family, const rocksdb::Slice* to) const;
 
   const std::string work_;
   std::vector<std::string> lines_;
-  std::vector<std::string> names_;  // of replaced tables
+  std::map<std::string, MendedTable> mended_;  // and replaced tables, by name
   std::vector<Replaced> replaced_;
   mutable DamageList damages_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families_{};

@@ -56,6 +56,7 @@ ColumnFamilyOptions family_options(const DiskStoreOptions& options,
   table.block_cache = cache;
   table.block_size = 8 << 10;
   table.format_version = 5;
+  table.checksum = rocksdb::kCRC32c;  // ours, too: table_mender.h
   // Index and filter in small parts: a look-up in a large file reads two blocks of them, not
   // megabytes.
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));

@@ -21,6 +21,7 @@
 #include "base/file_descriptor.h"
 #include "carillon/queue/store.h"
 #include "queue/store/file_checks.h"
+#include "queue/store/log_mender.h"
 #include "queue/store/log_reader.h"
 #include "queue/store/log_segment.h"
 #include "queue/store/no_wait_files.h"
@@ -110,6 +111,7 @@ class Work {
   Work& operator=(const Work&) = delete;
   std::string state() const { return path_ + "/state"; }
   std::string beneath() const { return path_ + "/beneath"; }
+  std::string log() const { return path_ + "/log"; }
 
  private:
   static std::string temporary() {
@@ -188,13 +190,13 @@ void add_lost_changes(StoreReport& report, const LogReader& reader) {
 
 // Without the state's position the log counts from its beginning: to apply changes again that the
 // state has does no harm, if none of them is missing.
-void read_log(const std::string& path, const States& states, const Log::Each& each,
-              StoreReport& report) {
+void read_log(const std::string& path, const Work& work, const States& states,
+              const Log::Each& each, StoreReport& report) {
   const auto stored = states.plain<RocksState::StoredPosition>(RocksState::kPositionKey);
   auto identity = states.plain<std::uint64_t>(RocksState::kIdentityKey);
   try {
-    const base::Directory directory(path);
-    if (identity == 0) identity = identity_of_log(directory);
+    if (identity == 0) identity = identity_of_log(base::Directory(path));
+    const base::Directory directory(mend_log(path, work.log(), identity, report.damages));
     LogPosition start{.number = stored.number, .chain = stored.chain};
     if (!states.all.get(kMeta, RocksState::kPositionKey).is_sure) {
       LogReader first(directory, identity, 0);
@@ -219,6 +221,12 @@ void read_log(const std::string& path, const States& states, const Log::Each& ea
     report.dropped = reader.dropped();
   } catch (const StoreError& why) {
     report.damages.emplace_back(why.what());
+  }
+  for (std::vector<std::string>* lines : {&report.damages, &report.dropped}) {
+    for (std::string& line : *lines) {
+      if (const auto at = line.find(work.log()); at != std::string::npos)
+        line.replace(at, work.log().size(), path);
+    }
   }
 }
 
@@ -302,7 +310,7 @@ StoreReport check_store(const std::string& path, const StoreProgress& progress,
   try {
     const States states(path, work, check.damaged_tables());
     read_log(
-        path, states, [](LogNumber, std::string_view) {}, report);
+        path, work, states, [](LogNumber, std::string_view) {}, report);
     if (!report.damages.empty()) JobCount(states, report).run();
     add_damages(report, states.all.damages());
   } catch (const std::exception& why) {
@@ -326,7 +334,8 @@ StoreReport salvage_store(const std::string& path, const std::string& to,
     Salvage salvage(states.all, states.hidden(), to);
     salvage.copy([&] { return check.step(0); });
     read_log(
-        path, states, [&](LogNumber, std::string_view change) { salvage.apply(change); }, report);
+        path, work, states, [&](LogNumber, std::string_view change) { salvage.apply(change); },
+        report);
     salvage.compare([&](const LostJob& job) {
       note_lost(report, job.id);
       lost(job);

@@ -1,0 +1,236 @@
+// The walk through the blocks of data, and the new end of a table.
+
+#include "queue/store/table_mender.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "carillon/queue/store.h"
+#include "queue/store/stored_bytes.h"
+#include "queue/store/tagged_fields.h"
+
+namespace carillon::queue {
+
+namespace {
+
+constexpr char kPlain = 0;
+constexpr char kLz4 = 4;
+constexpr std::size_t kSequence = 8;  // bytes at the end of each key
+constexpr std::size_t kFoot = 53;
+
+// --- Blocks, as they are read.
+
+// Takes the rest of a length in LZ4: bytes are added up to the first one that is not 255.
+bool take_length(std::string_view& bytes, std::size_t& length) {
+  for (bool more = length == 15; more;) {
+    if (bytes.empty()) return false;
+    const auto byte = static_cast<std::uint8_t>(bytes.front());
+    bytes.remove_prefix(1);
+    length += byte;
+    more = byte == 255;
+  }
+  return true;
+}
+
+// A block of LZ4 behind its size. Returns nothing if the bytes are none.
+std::optional<std::string> decompress(std::string_view bytes) {
+  constexpr std::uint64_t kMost = 256 << 20;
+  std::uint64_t size = 0;
+  if (!take_varint(bytes, size) || size > kMost) return std::nullopt;
+  std::string out;
+  while (!bytes.empty()) {
+    const auto token = static_cast<std::uint8_t>(bytes.front());
+    bytes.remove_prefix(1);
+    std::size_t literals = token >> 4;
+    if (!take_length(bytes, literals) || literals > bytes.size()) return std::nullopt;
+    out.append(bytes.substr(0, literals));
+    bytes.remove_prefix(literals);
+    if (bytes.empty()) break;  // the last sequence has no match
+    if (bytes.size() < 2) return std::nullopt;
+    const std::size_t back = number_at<std::uint16_t>(bytes, 0);
+    bytes.remove_prefix(2);
+    std::size_t length = token & 15u;
+    if (!take_length(bytes, length) || back == 0 || back > out.size()) return std::nullopt;
+    length += 4;
+    if (out.size() + length > size) return std::nullopt;
+    for (; length > 0; --length) out += out[out.size() - back];
+  }
+  return out.size() == size ? std::optional(std::move(out)) : std::nullopt;
+}
+
+// The first and the last key of a block.
+struct Keys {
+  std::string first;
+  std::string last;
+};
+
+std::string_view without_sequence(std::string_view key) {
+  return key.substr(0, key.size() - kSequence);
+}
+
+// Returns nothing if the block has other things than entries in the order of their keys.
+std::optional<Keys> keys_of(std::string_view block) {
+  constexpr std::size_t kNumber = sizeof(std::uint32_t);
+  if (block.size() < kNumber) return std::nullopt;
+  const std::size_t restarts = number_at<std::uint32_t>(block, block.size() - kNumber);
+  if (restarts == 0 || restarts > block.size() / kNumber - 1) return std::nullopt;
+  block.remove_suffix((restarts + 1) * kNumber);
+  Keys keys;
+  std::string key;
+  while (!block.empty()) {
+    std::uint64_t shared = 0;
+    std::uint64_t added = 0;
+    std::uint64_t value = 0;
+    if (!take_varint(block, shared) || !take_varint(block, added) || !take_varint(block, value) ||
+        shared > key.size() || added > block.size() || value > block.size() - added)
+      return std::nullopt;
+    key.resize(shared);
+    key.append(block.substr(0, added));
+    block.remove_prefix(added + value);
+    if (key.size() < kSequence) return std::nullopt;
+    if (keys.first.empty()) {
+      keys.first = key;
+    } else if (without_sequence(key) < without_sequence(keys.last)) {
+      return std::nullopt;
+    }
+    keys.last = key;
+  }
+  return keys.first.empty() ? std::nullopt : std::optional(std::move(keys));
+}
+
+struct Block {
+  std::size_t at = 0;
+  std::size_t size = 0;  // without its type and checksum
+  Keys keys;
+  std::size_t end() const { return at + size + 1 + sizeof(std::uint32_t); }
+};
+
+// Returns how many bytes from `at` on are a block, by its checksum; nothing if it would have more
+// than `most`.
+std::optional<std::size_t> size_at(std::string_view bytes, std::size_t at, std::size_t most) {
+  std::uint32_t crc = 0;
+  for (std::size_t size = 0; size <= most && at + size + 5 <= bytes.size(); ++size) {
+    crc = base::crc32c(crc, bytes.substr(at + size, 1));
+    const char type = bytes[at + size];
+    if ((type == kPlain || type == kLz4) &&
+        masked(crc) == number_at<std::uint32_t>(bytes, at + size + 1))
+      return size;
+  }
+  return std::nullopt;
+}
+
+std::optional<Keys> keys_of_block(std::string_view bytes, std::size_t at, std::size_t size) {
+  const std::string_view block = bytes.substr(at, size);
+  if (bytes[at + size] == kPlain) return keys_of(block);
+  const auto plain = bytes[at + size] == kLz4 ? decompress(block) : std::nullopt;
+  return plain ? keys_of(*plain) : std::nullopt;
+}
+
+// Finds the block behind damage that begins at `from`: somewhere there one begins.
+std::optional<Block> next_block(std::string_view bytes, std::size_t from) {
+  constexpr std::size_t kReach = 32 << 10;
+  const std::size_t end = std::min(from + kReach, bytes.size());
+  for (std::size_t at = from + 1; at < end; ++at) {
+    const auto size = size_at(bytes, at, kReach);
+    if (!size) continue;
+    if (auto keys = keys_of_block(bytes, at, *size)) return Block{at, *size, std::move(*keys)};
+  }
+  return std::nullopt;
+}
+
+// The data ends where a whole block has no entries: it is of a filter.
+std::vector<Block> find_blocks(std::string_view bytes, MendedTable& mended) {
+  std::vector<Block> blocks;
+  for (std::size_t at = 0; at < bytes.size(); at = blocks.back().end()) {
+    std::optional<Block> block;
+    const auto size = size_at(bytes, at, bytes.size());
+    if (!size) {
+      block = next_block(bytes, at);
+    } else if (auto keys = keys_of_block(bytes, at, *size)) {
+      block = Block{at, *size, std::move(*keys)};
+    }
+    if (!block) break;
+    const std::string first(without_sequence(block->keys.first));
+    if (blocks.empty()) mended.first = first;
+    if (first < mended.last) break;
+    if (!size && !blocks.empty()) mended.gaps.emplace_back(mended.last, first);
+    mended.last = without_sequence(block->keys.last);
+    blocks.push_back(std::move(*block));
+  }
+  return blocks;
+}
+
+// --- Blocks, as they are written.
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+std::string handle_of(std::uint64_t at, std::uint64_t size) {
+  std::string handle;
+  append_varint(handle, at);
+  append_varint(handle, size);
+  return handle;
+}
+
+// Appends a block with the entries, in their order, to the table. Returns its handle.
+std::string append_block(std::string& table, const Entries& entries) {
+  const std::size_t begin = table.size();
+  std::string restarts;
+  for (const auto& [key, value] : entries) {
+    append_number(restarts, static_cast<std::uint32_t>(table.size() - begin));
+    append_varint(table, 0);
+    append_varint(table, key.size());
+    append_varint(table, value.size());
+    table.append(key).append(value);
+  }
+  append_number(restarts, static_cast<std::uint32_t>(entries.size()));
+  table += restarts;
+  const std::size_t size = table.size() - begin;
+  table += kPlain;
+  append_number(table, masked(base::crc32c(0, std::string_view(table).substr(begin))));
+  return handle_of(begin, size);
+}
+
+// A state looks for the end of a table by the size that the MANIFEST tells, and a lone reader by
+// the size of the file. So there are two of it, and what it names stands between them.
+void replace_end(std::string& table, const std::vector<Block>& blocks) {
+  constexpr char kCrc32c = 1;
+  constexpr std::size_t kHandles = 40;
+  constexpr std::uint32_t kVersion = 5;
+  constexpr std::uint64_t kMagic = 0x88e241b785f4cff7;
+  const std::size_t end = table.size();
+  Entries index;
+  for (const Block& block : blocks)
+    index.emplace_back(block.keys.last, handle_of(block.at, block.size));
+  const std::string index_handle = append_block(table, index);
+  const std::string properties =
+      append_block(table, {{"rocksdb.block.based.table.index.type", std::string(4, '\0')},
+                           {"rocksdb.comparator", "leveldb.BytewiseComparator"}});
+  const std::string names = append_block(table, {{"rocksdb.properties", properties}});
+  std::string foot(1, kCrc32c);
+  foot += names + index_handle;
+  foot.resize(1 + kHandles);
+  append_number(foot, kVersion);
+  append_number(foot, kMagic);
+  table.replace(end - kFoot, kFoot, foot);
+  table += foot;
+}
+
+}  // namespace
+
+std::optional<MendedTable> mend_table(const std::string& from, const std::string& to) {
+  std::string table = file_bytes(from);
+  if (table.size() <= kFoot) return std::nullopt;
+  MendedTable mended;
+  const std::vector<Block> blocks =
+      find_blocks(std::string_view(table).substr(0, table.size() - kFoot), mended);
+  if (blocks.empty()) return std::nullopt;
+  replace_end(table, blocks);
+  write_file(to, table);
+  return mended;
+}
+
+}  // namespace carillon::queue
