@@ -175,14 +175,14 @@ TEST(DiskDirectory, OfANewerFormatIsRefused) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* database = nullptr;
   ASSERT_TRUE(rocksdb::DB::Open({}, directory / "data", families, &handles, &database).ok());
-  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 6").ok());
+  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 7").ok());
   for (rocksdb::ColumnFamilyHandle* handle : handles)
     ASSERT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
   delete database;
   EXPECT_EQ(opening_complaint(directory / "data"),
             "data directory " + (directory / "data") +
-                " was made by another version of Carillon: its format is 'carillon-queue 6', "
-                "and this version knows 'carillon-queue 5'");
+                " was made by another version of Carillon: its format is 'carillon-queue 7', "
+                "and this version knows 'carillon-queue 6'");
 }
 
 // --- Damaged files.

@@ -25,7 +25,7 @@ TEST(OldFormat, IsRefusedAndItsLogStays) {
     const std::string why = complaint([&] { DiskStore(directory / "data", {}); });
     EXPECT_TRUE(contains(why,
                          "/data was made by another version of Carillon: its format is "
-                         "'carillon-queue 4', and this version knows 'carillon-queue 5'"))
+                         "'carillon-queue 4', and this version knows 'carillon-queue 6'"))
         << why;
     EXPECT_TRUE(fs::exists(directory / "data/log-1"));
   }

@@ -34,6 +34,20 @@ class LogTest(FaultCase):
                 self.assertEqual(rule.failed, 1)
                 self.assert_kept({job: b"before"})
 
+    def test_a_failed_write_of_which_segment_is_the_newest(self):
+        for mode in _MODES:
+            with self.subTest(mode):
+                self.use_new_data()
+                server = self.start("--sync", mode)
+                job = server.connect().put(b"before")
+                server.kill()
+                server = self.start("--sync", mode)
+                rule = self.faults.fail("write", "*/data/newest.data")
+                self.assertEqual(server.connect().call(b"put 0 0 60 5", b"never"), FAILED)
+                self.assert_failed(server, "/data/newest.data cannot be written")
+                self.assertEqual(rule.failed, 1)
+                self.assert_kept({job: b"before"})
+
     def test_a_failed_sync_after_the_replies(self):
         server = self.start("--sync", "50ms")
         client = server.connect()

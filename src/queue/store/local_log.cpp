@@ -29,6 +29,12 @@ void remove_empty(const base::Directory& directory, const std::string& name) {
   directory.unlink(name);
 }
 
+NewestFile::Segment newest_of(const LogSegment& segment) {
+  return {.life = segment.use().life,
+          .serial = segment.serial(),
+          .number = LogSegment::number_of(segment.name()).value_or(0)};
+}
+
 // Calls `each` for the names in the directory.
 template <typename Each>
 void for_each_name(const base::Directory& directory, Each&& each) {
@@ -45,7 +51,7 @@ void for_each_name(const base::Directory& directory, Each&& each) {
 // --- Opening and reading.
 
 // A state that has no log is refused when it is opened: its newest changes were lost. So there is a
-// segment from the beginning. It has a header alone.
+// segment from the beginning, and newest.data, which names it. It has a header alone.
 void LocalLog::make(const base::Directory& directory, std::uint64_t identity,
                     const LogPosition& after) {
   for_each_name(directory, [&](const std::string& name) {
@@ -58,6 +64,7 @@ void LocalLog::make(const base::Directory& directory, std::uint64_t identity,
                  .first = after.number + 1,
                  .before = after.chain.value_or(0)});
   segment.write_header();
+  NewestFile::make(directory, identity, newest_of(segment));
 }
 
 LocalLog::LocalLog(const base::Directory& directory, std::uint64_t identity,
@@ -85,6 +92,7 @@ void LocalLog::read(const LogPosition& after, const Each& each) {
   reader.read(after, each);
   reader_ = nullptr;
   reader.make_durable();
+  newest_.emplace(directory_, identity_);
   take_over(reader);
 }
 
@@ -333,7 +341,10 @@ void LocalLog::write() {
 
 std::uint32_t LocalLog::write_closed(const Writing& writing) {
   if (writing.before != nullptr) writing.before->sync();
-  if (writing.block == 1) writing.segment->write_header();
+  if (writing.block == 1) {
+    writing.segment->write_header();
+    newest_->write(newest_of(*writing.segment));
+  }
   return writing.segment->write(closed_.data(), writing.size, writing.block);
 }
 

@@ -17,12 +17,13 @@
 // for the file system. A record that is larger than a segment gets a segment of its own size, which
 // is deleted when it was trimmed.
 //
-// A log always has a file: without one it was lost. After a crash the last records may be missing
-// or cut short; log_reader.h says how that is told from damage, which is refused. What a crash has
+// One more file, newest.data, says which segment is the newest (newest_file.h): without it, or
+// without that segment, the log was lost. After a crash the last records may be missing or cut
+// short; log_reader.h says how that is told from damage, which is refused. What a crash has
 // left behind the end is never taken for a record later: a log that was read goes on in a new
 // segment, and in a new life.
 //
-// Memory: two windows. Descriptors: four at most. Thread safety: as every Log.
+// Memory: two windows. Descriptors: five at most. Thread safety: as every Log.
 #pragma once
 
 #include <condition_variable>
@@ -42,6 +43,7 @@
 #include "queue/store/log_reader.h"
 #include "queue/store/log_segment.h"
 #include "queue/store/log_window.h"
+#include "queue/store/newest_file.h"
 
 namespace carillon::queue {
 
@@ -145,6 +147,7 @@ class LocalLog final : public Log {
   std::mutex fdatasync_;
   // Protected by writing_:
   LogWindow closed_;
+  std::optional<NewestFile> newest_;  // from read() on
 
   // The thread's that appends:
   const LogReader* reader_ = nullptr;  // while it reads

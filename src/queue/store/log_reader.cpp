@@ -39,8 +39,8 @@ struct LogReader::Walk {
 
 LogReader::LogReader(const base::Directory& directory, std::uint64_t identity, std::uint64_t boot,
                      Damage damage, LogWrites writes)
-    : directory_(directory), boot_(boot), on_damage_(damage) {
-  open_segments(identity, writes);
+    : directory_(directory), identity_(identity), boot_(boot), on_damage_(damage) {
+  open_segments(writes);
   refuse_two_of_one_serial();
 }
 
@@ -49,7 +49,7 @@ void LogReader::damaged(const std::string& what) {
   damage_.push_back(what);
 }
 
-void LogReader::open_segments(std::uint64_t identity, LogWrites writes) {
+void LogReader::open_segments(LogWrites writes) {
   std::vector<std::string> names;
   if (const int error = directory_.list(names); error != 0) {
     throw StoreError("the log in " + directory_.path() +
@@ -62,13 +62,13 @@ void LogReader::open_segments(std::uint64_t identity, LogWrites writes) {
       Segments opened;
       opened.push_back(LogSegment::open(directory_, name, writes));
       const LogSegment& segment = opened.front();
-      if (segment.identity() != identity)
+      if (segment.identity() != identity_)
         throw StoreError("the log's file " + segment.path() +
                          " does not belong to this data directory");
       Segments& to = segment.serial() == 0 ? unused_ : used_;
       to.splice(to.end(), opened);
     } catch (const StoreError& why) {
-      has_closed_ = true;
+      end_is_sure_ = false;
       damaged(why.what());
     }
   }
@@ -85,6 +85,49 @@ void LogReader::refuse_two_of_one_serial() {
           ": one of them is of another time or of a copy of this directory");
 }
 
+// A start reads nothing before this: what it applies may be written to files.
+void LogReader::check_newest() {
+  try {
+    const NewestFile::Segment newest = NewestFile::read(directory_, identity_);
+    if (end_is_sure_) compare(newest);
+  } catch (const StoreError& why) {
+    end_is_sure_ = false;
+    const std::string& path = directory_.path();
+    damaged(on_damage_ == Damage::kCollect ? why.what()
+                                           : std::string(why.what()) + "; carillon check --data " +
+                                                 path + " --salvage NEW saves what is whole");
+  }
+}
+
+void LogReader::compare(const NewestFile::Segment& newest) const {
+  const auto serial = [](const LogSegment& segment) {
+    return segment.name() + " with " + std::to_string(segment.serial());
+  };
+  const std::string says = directory_.path_of(NewestFile::kName) + " says that it is " +
+                           LogSegment::name_of(newest.number) + " with the serial number " +
+                           std::to_string(newest.serial);
+  bool is_there = false;
+  LogRecord any;
+  for (const LogSegment& segment : used_) {
+    if (segment.serial() > newest.serial &&
+        segment.find(segment.read(), 1, any) != LogFound::kNothing)
+      throw StoreError("the log has a file that is newer than its newest one: " + says +
+                       ", and there is " + serial(segment) +
+                       ": one of the two is of another time, or of a copy of this directory");
+    if (segment.serial() != newest.serial) continue;
+    is_there = true;
+    if (segment.use().life != newest.life)
+      throw StoreError("the log's newest file " + segment.path() +
+                       " is of a copy of this directory, or of another time: it has the serial "
+                       "number " +
+                       std::to_string(newest.serial) + ", as " + NewestFile::kName +
+                       " says, but was not written by the same run of the server");
+  }
+  if (!is_there)
+    throw StoreError("the log's newest file is gone: " + says + ", and the last one there is " +
+                     serial(used_.back()));
+}
+
 void LogReader::read(const LogPosition& start, const Log::Each& each) {
   start_ = last_ = start.number;
   chain_ = start.chain;
@@ -94,14 +137,15 @@ void LogReader::read(const LogPosition& start, const Log::Each& each) {
     add_gap(0);
     return;
   }
+  check_newest();
   for (auto segment = used_.begin(); segment != used_.end(); ++segment) {
     const auto next = std::next(segment);
     const LogSegment* const after = next == used_.end() ? nullptr : &*next;
     if (after == nullptr || after->first() > start_ + 1) read_segment(*segment, after, each);
   }
   refuse_if_behind();
-  // It may be the last file that cannot be opened, or belongs to another log.
-  if (has_closed_ || (!damage_.empty() && gaps_.empty())) add_gap(0);
+  // It may be the last file that cannot be opened, belongs to another log, or is gone.
+  if (!end_is_sure_ || (!damage_.empty() && gaps_.empty())) add_gap(0);
 }
 
 // Changes up to the start were durable in the log before anybody could say that they are not

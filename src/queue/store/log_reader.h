@@ -11,6 +11,8 @@
 // Damage::kThrow. No other process may write to the log meanwhile.
 //
 // What is damage, and what a crash may leave
+// - The last segment must be the one that newest.data names (newest_file.h). It is verified before
+//   anything is read. One that is newer has no record: a crash came before newest.data was written.
 // - A record is damaged if it was written whole and its checksum is wrong, or if it does not
 //   continue the record before (log_record.h).
 // - A crash may cut short the last record. A crash of the machine may also lose records that were
@@ -34,6 +36,7 @@
 #include "base/directory.h"
 #include "queue/store/log.h"
 #include "queue/store/log_segment.h"
+#include "queue/store/newest_file.h"
 
 namespace carillon::queue {
 
@@ -76,8 +79,10 @@ class LogReader {
  private:
   struct Walk;
 
-  void open_segments(std::uint64_t identity, LogWrites writes);
+  void open_segments(LogWrites writes);
   void refuse_two_of_one_serial();
+  void check_newest();
+  void compare(const NewestFile::Segment& newest) const;
   void read_segment(const LogSegment& segment, const LogSegment* next, const Log::Each& each);
   LogFound find(Walk& walk);
   void take(Walk& walk, const Log::Each& each);
@@ -91,6 +96,7 @@ class LogReader {
   void add_gap(LogNumber to);
 
   const base::Directory& directory_;
+  const std::uint64_t identity_;
   const std::uint64_t boot_;
   const Damage on_damage_;
   Segments used_;
@@ -104,7 +110,7 @@ class LogReader {
   std::vector<std::string> damage_;
   std::vector<std::string> dropped_;
   std::vector<Gap> gaps_;
-  bool has_closed_ = false;       // a file that is no segment of this log
+  bool end_is_sure_ = true;       // the newest segment is among used_
   LogSegment::Bytes last_bytes_;  // of the last segment
   std::uint32_t last_end_ = 0;    // and the block behind its last record that counts
 };

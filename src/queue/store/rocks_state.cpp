@@ -30,7 +30,7 @@ namespace {
 
 // The version of all that is in the directory. A store of another is refused.
 constexpr std::string_view kFormatKey = "f";
-constexpr std::string_view kFormat = "carillon-queue 5";
+constexpr std::string_view kFormat = "carillon-queue 6";
 
 Slice slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
