@@ -27,7 +27,8 @@ or fail; what begins with -> tells what to do.
 
 Exit code: 0 if all is well, 1 if there are warnings, 2 if something fails.
 With --salvage DIR: 0 if everything was whole, 1 if DIR has what is, 2 if there
-is no DIR. The jobs that are not whole are listed in DIR.lost.
+is no DIR. The jobs that are not whole are listed in DIR.lost, and so are
+settings of tubes, schedules and endpoints that are lost.
 
 Examples:
   carillon check --data /var/lib/carillon

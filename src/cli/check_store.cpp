@@ -66,16 +66,22 @@ using Tell = void (Findings::*)(std::string subject, std::string found, std::str
 
 void add_damages(const queue::StoreReport& report, Tell tell, const std::string& advice,
                  Findings& findings) {
+  const std::string_view jobs = report.lost_jobs == 0 ? "no job is known to be lost by it"
+                                : report.lost_jobs > report.some_lost.size()
+                                    ? "the line \"jobs\" names some of the jobs"
+                                    : "the line \"jobs\" names the jobs";
   for (std::size_t i = 0; i < report.damages.size() && i < kShown; ++i)
-    (findings.*tell)("damage", report.damages[i], "the line \"jobs\" names some of the jobs");
+    (findings.*tell)("damage", report.damages[i], std::string(jobs));
   if (report.damages.size() > kShown)
     (findings.*tell)("damage", fmt::format("and {} more places", report.damages.size() - kShown),
-                     "--salvage saves what is whole");
+                     std::string(jobs));
   for (const std::string& line : report.lost_changes)
     (findings.*tell)("changes", line, "look for jobs that were done since, before workers run");
   for (const std::string& line : report.dropped)
     findings.warn("log", line, "nothing: a start leaves it out, too");
-  if (report.lost_jobs == 0) {
+  if (!report.can_be_salvaged) {
+    findings.fail("jobs", "cannot be read, nor can --salvage save them", "go back to a backup");
+  } else if (report.lost_jobs == 0) {
     findings.warn("jobs", "none is known to be lost", advice);
   } else {
     (findings.*tell)("jobs",
@@ -95,6 +101,20 @@ std::string line_of(const queue::LostJob& job) {
   if (job.due) add("due", server::format_timestamp(*job.due));
   add("why", job.why);
   if (job.body) add("body", *job.body);
+  return line + "}\n";
+}
+
+void add_left_out(const queue::StoreReport& report, const std::string& list, Findings& findings) {
+  const std::string advice = fmt::format("{} has these lines, too", list);
+  for (std::size_t i = 0; i < report.left_out.size() && i < kShown; ++i)
+    findings.warn("left out", report.left_out[i], advice);
+  if (report.left_out.size() > kShown)
+    findings.warn("left out", fmt::format("and {} more", report.left_out.size() - kShown), advice);
+}
+
+std::string line_of_left_out(const std::string& what) {
+  std::string line = "{";
+  server::append_json_field(line, "left_out", what);
   return line + "}\n";
 }
 
@@ -144,18 +164,22 @@ void salvage_store(const std::string& directory, const std::string& to, const St
   const auto remove_list = [&] { std::remove(list.c_str()); };
   Watch watch(signals);
   try {
+    const auto add_lines = [&](const std::string& lines) {
+      if (std::fwrite(lines.data(), 1, lines.size(), file.get()) != lines.size())
+        throw queue::StoreError(fmt::format("cannot write {}: {}", list, error_text(errno)));
+    };
     const queue::StoreReport report =
-        queue::salvage_store(directory, to, watch.progress(), [&](const queue::LostJob& job) {
-          const std::string line = line_of(job);
-          if (std::fwrite(line.data(), 1, line.size(), file.get()) != line.size())
-            throw queue::StoreError(fmt::format("cannot write {}: {}", list, error_text(errno)));
-        });
+        queue::salvage_store(directory, to, watch.progress(),
+                             [&](const queue::LostJob& job) { add_lines(line_of(job)); });
+    for (const std::string& what : report.left_out) add_lines(line_of_left_out(what));
     if (std::fflush(file.get()) != 0 || ::fsync(::fileno(file.get())) != 0)
       throw queue::StoreError(fmt::format("cannot write {}: {}", list, error_text(errno)));
     findings.ok("salvage", fmt::format("{} has {}", to, counted(report.jobs, "job")));
     if (!report.damages.empty())
       add_damages(report, &Findings::warn, fmt::format("carillon serve --data {}", to), findings);
-    if (report.lost_jobs == 0) return remove_list();
+    add_left_out(report, list, findings);
+    if (report.lost_jobs == 0 && report.left_out.empty()) return remove_list();
+    if (report.lost_jobs == 0) return;
     findings.warn("lost",
                   fmt::format("{} lists the jobs that cannot be read, with the body where "
                               "it can be",

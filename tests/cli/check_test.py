@@ -31,15 +31,21 @@ class DamageTest(CliCase):
             client.close()
             self.assertEqual(server.terminate(), 0)  # so the jobs are in files
 
-    def flip(self):
+    def flip(self, family=b"nameindex"):
         for name in os.listdir(self.data):
             path = os.path.join(self.data, name)
-            with open(path, "r+b") as file:
+            with open(path, "rb") as file:
                 content = file.read()
-                if not name.endswith(".sst") or b"nameindex" not in content:
-                    continue
-                file.seek(40)
-                file.write(bytes([content[40] ^ 1]))
+            if name.endswith(".sst") and family in content:
+                self.flip_in(path, 40)
+
+    @staticmethod
+    def flip_in(path, place):
+        with open(path, "r+b") as file:
+            file.seek(place)
+            byte = file.read(1)[0]
+            file.seek(place)
+            file.write(bytes([byte ^ 1]))
 
     def run_check(self, *arguments, code=None):
         done = subprocess.run(
@@ -85,7 +91,28 @@ class DamageTest(CliCase):
         found = self.run_check()
         self.assertEqual(sorted(os.listdir(self.data)), before)
         self.assertRegex(found["damage"]["found"], r"\.sst")
+        self.assertEqual(found["damage"]["advice"], 'the line "jobs" names the jobs')
         self.assertRegex(found["jobs"]["found"], r"^5 jobs cannot be read \(1, 2, 3, 4, 5\); 0 ")
+
+    def test_a_damaged_manifest_needs_a_backup(self):
+        for name in os.listdir(self.data):
+            if name.startswith("MANIFEST-"):
+                self.flip_in(os.path.join(self.data, name), 20)
+        found = self.run_check(code=2)
+        self.assertEqual(found["jobs"]["advice"], "go back to a backup")
+        self.assertRegex(found["damage"]["advice"], "^no job is known to be lost by it$")
+        found = self.run_check("--salvage", str(self.directory / "new"), code=2)
+        self.assertRegex(found["salvage"]["found"], "only a backup helps")
+
+    def test_what_is_lost_and_is_no_job_is_told(self):
+        self.flip(b"namedefault")
+        new = str(self.directory / "new")
+        found = self.run_check("--salvage", new, code=1)
+        self.assertEqual(found["salvage"]["found"], f"{new} has 5 jobs")
+        self.assertEqual(found["damage"]["advice"], "no job is known to be lost by it")
+        with open(new + ".lost", encoding="utf-8") as file:
+            lost = [json.loads(line)["left_out"] for line in file]
+        self.assertRegex(" ".join(lost), "endpoints, and settings of tubes without jobs, may be")
 
     def test_salvage_lists_what_is_not_whole(self):
         self.flip()

@@ -65,6 +65,11 @@ class StoreCheckSalvage : public testing::Test {
         [this](const LostJob& job) { lost_.push_back(job.id); });
   }
 
+  static bool tells(const StoreReport& report, const std::string& part) {
+    return std::any_of(report.left_out.begin(), report.left_out.end(),
+                       [&](const std::string& line) { return contains(line, part); });
+  }
+
   static JobRecord job_of(JobId id, std::uint32_t tube) {
     JobRecord record = job(id);
     record.tube = tube;
@@ -103,6 +108,10 @@ TEST_F(StoreCheckSalvage, ATubeOfGroupsThatIsLostIsMadeAnew) {
   const StoreReport report = salvage();
   EXPECT_FALSE(report.damages.empty());
   EXPECT_EQ(report.jobs, kTubes - 1);
+  EXPECT_TRUE(tells(report, "the record of tube number 500 is lost: its settings (max-running"));
+  EXPECT_TRUE(tells(report, "Its jobs are in 'salvaged-500': look at them"));
+  EXPECT_TRUE(tells(report, "settings of tubes without jobs, may be lost"));
+  EXPECT_FALSE(tells(report, "schedules may be lost"));
   DiskStore store(saved(), {});
   const std::vector<TubeRecord> tubes = store.recover().tubes;
   const auto head = std::find_if(tubes.begin(), tubes.end(),
@@ -114,6 +123,62 @@ TEST_F(StoreCheckSalvage, ATubeOfGroupsThatIsLostIsMadeAnew) {
   Engine engine(store, {}, kNow);
   const JobCounts jobs = engine.stats(kNow).jobs;
   EXPECT_EQ(jobs.delayed + jobs.ready, kTubes - 1);
+}
+
+// The records of tubes fill several blocks. A schedule knows the number of one of those that are
+// lost; an endpoint has only a name.
+TEST_F(StoreCheckSalvage, ASchedulesTubeHasItsNameAgain) {
+  constexpr std::uint32_t kTubes = 900;
+  const std::string marker = "q7Zx0vKp2Lw9sTfB4mNc";
+  {
+    DiskStore store(data(), {});
+    Changes changes{.jobs = {}, .tubes = {}, .watermarks = Watermarks{.next_id = kTubes + 1}};
+    for (std::uint32_t tube = 1; tube <= kTubes; ++tube) {
+      changes.jobs.push_back({{}, job_of(tube, tube), "body"});
+      changes.tubes.push_back({.number = tube,
+                               .name = tube == 502 ? marker : "tube" + std::to_string(tube),
+                               .scheduled = 1});
+    }
+    changes.schedules.push_back(
+        {.name = "nightly",
+         .after = ScheduleRecord{.name = "nightly",
+                                 .schedule = {.tube = "tube500", .cron = "@daily"},
+                                 .last_job = 500,
+                                 .last_tube = 500}});
+    changes.endpoints.push_back(
+        {.name = "hook", .after = Endpoint{.url = "http://a/", .tube = "tube501"}});
+    store.append(changes);
+    store.close();
+  }
+  fs::copy(data(), copy());
+  ASSERT_EQ(damage(".sst", marker), 1);
+  const StoreReport report = salvage();
+  SCOPED_TRACE(testing::PrintToString(report.left_out));
+  EXPECT_EQ(report.jobs, kTubes);
+  EXPECT_TRUE(tells(report, "the schedule 'nightly' says that its name is 'tube500'"));
+  EXPECT_TRUE(tells(report, "Its jobs are in 'salvaged-501'"));
+  EXPECT_TRUE(tells(report, "the tube 'tube501', which the endpoint 'hook' names, has"));
+  const std::vector<TubeRecord> tubes = DiskStore(saved(), {}).recover().tubes;
+  ASSERT_EQ(tubes.size(), kTubes);
+  EXPECT_EQ(tubes[499].name, "tube500");
+  EXPECT_EQ(tubes[500].name, "salvaged-501");
+}
+
+TEST_F(StoreCheckSalvage, ADamagedManifestNeedsABackup) {
+  DiskStore(data(), {}).close();
+  fs::copy(data(), copy());
+  for (const auto& file : fs::directory_iterator(copy())) {
+    if (!file.path().filename().string().starts_with("MANIFEST-")) continue;
+    std::string bytes = contents(file.path());
+    bytes[20] = static_cast<char>(bytes[20] ^ 1);
+    write(file.path(), bytes);
+  }
+  const StoreReport found = check_store(copy(), [](std::uint64_t, std::uint64_t) { return true; });
+  EXPECT_FALSE(found.can_be_salvaged);
+  ASSERT_EQ(found.damages.size(), 1u);
+  EXPECT_TRUE(contains(found.damages[0], "only a backup helps")) << found.damages[0];
+  const std::string why = complaint([this] { salvage(); });
+  EXPECT_TRUE(contains(why, "only a backup helps")) << why;
 }
 
 // The record that cannot be read has a put and a delete.

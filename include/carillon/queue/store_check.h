@@ -36,6 +36,11 @@ struct StoreReport {
   std::uint64_t lost_jobs = 0;            // others that are known
   std::vector<JobId> some_lost = {};      // the first kSome lost jobs
   std::vector<std::string> damages = {};  // a line each
+  // Of a salvage: a line for each thing that is no job and is lost, with what is to be done.
+  std::vector<std::string> left_out = {};
+  // Of check_store(): false if the state cannot be opened. A salvage throws then, and only a backup
+  // helps.
+  bool can_be_salvaged = true;
   // A line for each run of changes that the log had and that cannot be read. Nobody knows what they
   // did: jobs that they put are not there, and a job that they deleted or moved may count as whole.
   std::vector<std::string> lost_changes = {};

@@ -31,6 +31,9 @@ constexpr std::array<const char*, kFamilies> kNames = {
     "records of jobs",      "bodies",
     "keys and stories",     "schedules"};
 
+constexpr const char* kOnlyABackup =
+    "the state cannot be opened, and nothing else says which files count, so only a backup helps: ";
+
 // Index and filters are read when they are needed, not when a table is opened; filters never.
 rocksdb::BlockBasedTableOptions table_options() {
   rocksdb::BlockBasedTableOptions table;
@@ -176,7 +179,7 @@ void OfflineState::name_manifest() {
     if (name.size() > latest.size() || (name.size() == latest.size() && name > latest))
       latest = name;
   }
-  if (latest.empty()) throw StoreError("there is no MANIFEST, which says which tables count");
+  if (latest.empty()) throw StoreError(std::string(kOnlyABackup) + "there is no MANIFEST");
   lines_.push_back("the file CURRENT does not name a MANIFEST; " + latest + " is the latest");
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << latest << "\n" << std::flush;
@@ -222,7 +225,7 @@ void OfflineState::open() {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
   const Status status = rocksdb::DB::OpenForReadOnly(options, work_, families, &handles, &opened);
-  if (!status.ok()) throw StoreError("the state cannot be opened: " + status.ToString());
+  if (!status.ok()) throw StoreError(kOnlyABackup + status.ToString());
   database_.reset(opened);
   std::copy(handles.begin(), handles.end(), families_.begin());
 }

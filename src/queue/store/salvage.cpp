@@ -116,9 +116,13 @@ void Salvage::copy_doubtful(Family family, std::string_view key, std::string_vie
   JobRecord job;
   switch (family) {
     case kMeta:
-      if (key.starts_with(kTubeKeys)) put(kMeta, key, value);
+      if (key.starts_with(kTubeKeys)) {
+        put(kMeta, key, value);
+        old_tubes_.insert(tube_of_key(key));
+      }
       if (key.starts_with(kEndpointKeys))
-        left_out_.push_back("the endpoint '" + std::string(key.substr(1)) + "' is left out");
+        left_out_.push_back("the endpoint '" + std::string(key.substr(1)) +
+                            "' is left out, because it may be old: set it anew");
       break;
     case kJobs:
       if (value.size() == Pointer{}.size() && set_job_of_key(value.substr(1), job))
@@ -133,7 +137,8 @@ void Salvage::copy_doubtful(Family family, std::string_view key, std::string_vie
       copy_doubtful_key(key, value);
       break;
     case kSchedules:
-      left_out_.push_back("the schedule '" + std::string(key) + "' is left out");
+      left_out_.push_back("the schedule '" + std::string(key) +
+                          "' is left out, because it may be old: set it anew");
   }
 }
 
@@ -163,6 +168,10 @@ void Salvage::copy_doubtful_key(std::string_view key, std::string_view value) {
 
 void Salvage::apply(std::string_view change) {
   to_.apply(change, to_.number() + 1);
+  for_each_entry(change, [this](const Entry& entry) {
+    if (!old_tubes_.empty() && entry.family == kMeta && entry.key.starts_with(kTubeKeys))
+      old_tubes_.erase(tube_of_key(entry.key));
+  });
   if (to_.unflushed() > DiskStoreOptions().recent) to_.flush(0);
 }
 
@@ -184,6 +193,7 @@ void Salvage::compare(const std::function<void(const LostJob&)>& lost) {
   if (from_.has_damage(kJobs) && from_.has_damage(kIndex)) compare_bodies(lost);
   compare_keys();
   count_tubes();
+  note_nameless();
   raise_watermarks();
   write();
 }
@@ -302,54 +312,20 @@ void Salvage::compare_keys() {
   });
 }
 
-std::string Salvage::name_of(std::uint32_t tube) const {
-  const auto value = to_.get(kMeta, view(tube_key(tube)));
-  if (!value) return "";
-  try {
-    return read_tube_value(tube, *value).name;
-  } catch (const StoreDamage&) {
-    return "";
+// What may be lost without a name that anything else has.
+void Salvage::note_nameless() {
+  constexpr const char* kCompare =
+      ", and not all of them are named here: compare with your own list";
+  if (from_.has_damage(kMeta)) {
+    left_out_.emplace_back(
+        std::string("endpoints, and settings of tubes without jobs, may be lost") + kCompare);
   }
-}
-
-void Salvage::count_tubes() {
-  std::map<std::uint32_t, TubeRecord> tubes;
-  each(kMeta, [&](std::string_view key, std::string_view value) {
-    if (!key.starts_with(kTubeKeys)) return;
-    try {
-      const std::uint32_t number = tube_of_key(key);
-      tubes[number] = read_tube_value(number, value);
-    } catch (const StoreDamage&) {
-      erase(kMeta, key);
-    }
-  });
-  const auto stays = [this](const TubeRecord& tube) {
-    const Counts& counts = counts_[tube.number];
-    return counts.scheduled + counts.buried + counts.ended_keys > 0 || tube.settings;
-  };
-  for (const auto& [number, tube] : tubes) {
-    if (tube.head != 0 && stays(tube)) ++counts_[tube.head].lanes;
-  }
-  // Also a tube whose record is lost: one that has jobs, or lanes.
-  for (const auto& [number, counts] : counts_) {
-    TubeRecord& tube = tubes[number];
-    tube.number = number;
-    if (tube.name.empty()) tube.name = "salvaged-" + std::to_string(number);
-  }
-  for (auto& [number, tube] : tubes) {
-    const Counts& counts = counts_[number];
-    tube.scheduled = counts.scheduled;
-    tube.buried = counts.buried;
-    tube.ended_keys = counts.ended_keys;
-    tube.lanes = counts.lanes;
-    const TubeKey key = tube_key(number);
-    if (tube.empty()) {
-      erase(kMeta, view(key));
-      continue;
-    }
-    std::string value;
-    append_tube_value(value, tube);
-    put(kMeta, view(key), value);
+  if (from_.has_damage(kSchedules))
+    left_out_.emplace_back(std::string("schedules may be lost") + kCompare);
+  if (from_.has_damage(kKeys)) {
+    left_out_.emplace_back(
+        "keys, tokens and stories of jobs may be lost: a put that is repeated "
+        "with its key or token may put its job again");
   }
 }
 

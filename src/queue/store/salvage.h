@@ -10,6 +10,8 @@
 // - The keys of jobs that are not there are free. The counts of tubes are made anew.
 // - Of a doubtful schedule, endpoint or key of a job that is gone only the name is told, if it is
 //   known: an old one would fire again, or push to where nobody wants it.
+// - A tube whose record is lost has the name that a schedule gives it, or a new one
+//   (salvage_tubes.cpp). That its settings are gone is told.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +49,7 @@ class Salvage {
   void finish();
 
   std::uint64_t jobs() const { return jobs_; }
-  // A line for each thing that is no job and was left out.
+  // A line for each thing that is no job and is lost, with what is to be done.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
@@ -75,6 +77,9 @@ class Salvage {
   void compare_bodies(const std::function<void(const LostJob&)>& lost);
   void compare_keys();
   void count_tubes();
+  std::map<std::uint32_t, TubeRecord> tubes();
+  void name_lost_tubes(std::map<std::uint32_t, TubeRecord>& tubes);
+  void note_nameless();
   void raise_watermarks();
   std::optional<std::string> piece_of(std::string_view key, bool keep);
   std::optional<std::string> body_of(JobId id, std::optional<std::uint32_t> bytes);
@@ -89,7 +94,8 @@ class Salvage {
   std::uint64_t jobs_ = 0;
   JobId last_id_ = 0;
   std::uint64_t last_burial_ = 0;
-  std::set<JobId> bodies_;  // of jobs whose bodies have ids of their own
+  std::set<JobId> bodies_;             // of jobs whose bodies have ids of their own
+  std::set<std::uint32_t> old_tubes_;  // whose records may be old
   std::vector<std::string> left_out_;
 };
 

@@ -315,6 +315,7 @@ StoreReport check_store(const std::string& path, const StoreProgress& progress,
     add_damages(report, states.all.damages());
   } catch (const std::exception& why) {
     report.damages.push_back(path + ": " + why.what());
+    report.can_be_salvaged = false;
   }
   return report;
 }
@@ -343,7 +344,7 @@ StoreReport salvage_store(const std::string& path, const std::string& to,
     salvage.finish();
     report.jobs = salvage.jobs();
     add_damages(report, states.all.damages());
-    add_damages(report, salvage.left_out());
+    report.left_out = salvage.left_out();
   } catch (const std::exception& why) {
     fs::remove_all(to, error);
     throw StoreError(why.what());

@@ -1,0 +1,143 @@
+// The records of tubes: counted anew, and made anew where they are lost.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "queue/store/endpoint_values.h"
+#include "queue/store/record_values.h"
+#include "queue/store/salvage.h"
+#include "queue/store/schedule_values.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// What schedules and endpoints know of the names of tubes.
+struct TubeNames {
+  std::map<std::uint32_t, std::set<std::string>> by_number;
+  std::map<std::string, std::string> who;  // "the schedule 'nightly'", by the tube's name
+
+  void add_schedule(std::string_view name, std::string_view value) {
+    const ScheduleRecord record = read_schedule_value(name, value);
+    const Schedule& schedule = record.schedule;
+    who.emplace(schedule.tube, "the schedule '" + std::string(name) + "'");
+    if (record.last_tube != 0 && schedule.group.empty())
+      by_number[record.last_tube].insert(schedule.tube);
+  }
+  void add_endpoint(std::string_view name, std::string_view value) {
+    who.emplace(read_endpoint_value(name, value).tube, "the endpoint '" + std::string(name) + "'");
+  }
+  // Returns the only name that the tube may have, if there is one.
+  std::optional<std::string> of(std::uint32_t number) const {
+    const auto found = by_number.find(number);
+    if (found == by_number.end() || found->second.size() != 1) return std::nullopt;
+    return *found->second.begin();
+  }
+};
+
+constexpr const char* kSettings = "its settings (max-running, rates, retries, retention, groups)";
+
+}  // namespace
+
+std::string Salvage::name_of(std::uint32_t tube) const {
+  const auto value = to_.get(kMeta, view(tube_key(tube)));
+  if (!value) return "";
+  try {
+    return read_tube_value(tube, *value).name;
+  } catch (const StoreDamage&) {
+    return "";
+  }
+}
+
+std::map<std::uint32_t, TubeRecord> Salvage::tubes() {
+  std::map<std::uint32_t, TubeRecord> tubes;
+  each(kMeta, [&](std::string_view key, std::string_view value) {
+    if (!key.starts_with(kTubeKeys)) return;
+    try {
+      const std::uint32_t number = tube_of_key(key);
+      tubes[number] = read_tube_value(number, value);
+    } catch (const StoreDamage&) {
+      erase(kMeta, key);
+    }
+  });
+  return tubes;
+}
+
+void Salvage::count_tubes() {
+  std::map<std::uint32_t, TubeRecord> tubes = this->tubes();
+  const auto stays = [this](const TubeRecord& tube) {
+    const Counts& counts = counts_[tube.number];
+    return counts.scheduled + counts.buried + counts.ended_keys > 0 || tube.settings;
+  };
+  for (const auto& [number, tube] : tubes) {
+    if (tube.head != 0 && stays(tube)) ++counts_[tube.head].lanes;
+  }
+  name_lost_tubes(tubes);
+  for (auto& [number, tube] : tubes) {
+    const Counts& counts = counts_[number];
+    tube.scheduled = counts.scheduled;
+    tube.buried = counts.buried;
+    tube.ended_keys = counts.ended_keys;
+    tube.lanes = counts.lanes;
+    const TubeKey key = tube_key(number);
+    if (tube.empty()) {
+      erase(kMeta, view(key));
+      continue;
+    }
+    std::string value;
+    append_tube_value(value, tube);
+    put(kMeta, view(key), value);
+    if (old_tubes_.count(number) == 0) continue;
+    left_out_.push_back("the record of the tube '" + tube.name + "' may be old: look at " +
+                        kSettings);
+  }
+}
+
+// Adds the tubes that have jobs or lanes, and no record.
+void Salvage::name_lost_tubes(std::map<std::uint32_t, TubeRecord>& tubes) {
+  TubeNames names;
+  const auto add = [](const auto& read) {
+    try {
+      read();
+    } catch (const StoreDamage&) {
+      // It says nothing then.
+    }
+  };
+  each(kSchedules, [&](std::string_view key, std::string_view value) {
+    add([&] { names.add_schedule(key, value); });
+  });
+  each(kMeta, [&](std::string_view key, std::string_view value) {
+    if (key.starts_with(kEndpointKeys))
+      add([&] { names.add_endpoint(key.substr(kEndpointKeys.size()), value); });
+  });
+  for (const auto& [number, tube] : tubes) {
+    if (tube.head == 0) names.who.erase(tube.name);
+  }
+  bool is_any_nameless = false;
+  for (const auto& [number, counts] : counts_) {
+    if (tubes.count(number) > 0) continue;
+    const std::optional<std::string> known = names.of(number);
+    const bool is_free = known && names.who.count(*known) > 0;
+    const std::string name = is_free ? *known : "salvaged-" + std::to_string(number);
+    tubes[number] = {.number = number, .name = name};
+    std::string line = "the record of tube number " + std::to_string(number) +
+                       " is lost: " + kSettings + " are gone, and ";
+    line += is_free ? names.who[*known] + " says that its name is '" + name + "': set them anew"
+                    : "so is its name. Its jobs are in '" + name +
+                          "': look at them, and put them with move-jobs where they belong";
+    left_out_.push_back(std::move(line));
+    if (is_free) names.who.erase(*known);
+    is_any_nameless = is_any_nameless || !is_free;
+  }
+  if (!is_any_nameless) return;
+  for (const auto& [name, who] : names.who) {
+    left_out_.push_back("the tube '" + name + "', which " + who +
+                        " names, has no record: it may be one of those whose names are lost");
+  }
+}
+
+}  // namespace carillon::queue
