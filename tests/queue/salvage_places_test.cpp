@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
@@ -210,8 +212,11 @@ TEST_F(SalvagePlaces, OfALogsHeaderCostNothing) {
   for (const JobId from : {JobId{1}, kPut / 2 + 1}) {
     DiskStore store(data, {});
     for (JobId id = from; id < from + kPut / 2; ++id) append(store, id);
-    fs::remove_all(copy());
-    fs::copy(data, copy());  // as a crash would leave it
+    // As a crash would leave it. The log may get another file meanwhile.
+    for (std::error_code error(EAGAIN, std::generic_category()); error;) {
+      fs::remove_all(copy());
+      fs::copy(data, copy(), error);
+    }
     store.close();
     fs::remove_all(data);
     fs::copy(copy(), data);
@@ -233,7 +238,7 @@ TEST_F(SalvagePlaces, OfALogsHeaderCostNothing) {
     SCOPED_TRACE(testing::PrintToString(report.damages));
     EXPECT_TRUE(contains(report.damages.at(0), "its header is broken"));
     EXPECT_FALSE(contains(report.damages.at(0), ".work")) << report.damages.at(0);
-    if (!report.lost_changes.empty()) {  // the last one, or one that has no record yet
+    if (!report.lost_changes.empty()) {  // it was made ahead, and has no record
       ++unknown;
       continue;
     }
@@ -241,7 +246,7 @@ TEST_F(SalvagePlaces, OfALogsHeaderCostNothing) {
     const DiskStore store(saved(), {});
     for (JobId id = 1; id <= kPut; ++id) EXPECT_TRUE(store.body(id) == body_of(id, 9'000)) << id;
   }
-  EXPECT_LE(unknown, 2);
+  EXPECT_LE(unknown, 1);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which life and serial number a segment had, by its neighbours and its records.
+// Which life and serial number a segment had, by its neighbours, newest.data and its records.
 
 #include "queue/store/log_mender.h"
 
@@ -11,6 +11,7 @@
 #include "carillon/queue/store.h"
 #include "queue/store/log_record.h"
 #include "queue/store/log_segment.h"
+#include "queue/store/newest_file.h"
 #include "queue/store/stored_bytes.h"
 
 namespace carillon::queue {
@@ -34,24 +35,41 @@ std::optional<LogRecordHead> first_record(std::string_view bytes, const LogUse& 
   return std::nullopt;
 }
 
-// Returns the use of the segment that has these bytes, if it stands beside one of `known`.
-std::optional<LogUse> use_of(std::string_view bytes, const std::vector<LogUse>& known) {
+// Which life and serial number a segment may have that stands beside a known one, or is the newest.
+std::vector<LogUse> uses_to_try(const std::vector<LogUse>& known, const LogUse& newest) {
+  std::vector<LogUse> uses{newest};
   for (const LogUse& one : known) {
-    for (LogUse use : {LogUse{.life = one.life, .serial = one.serial + 1},
-                       LogUse{.life = one.life, .serial = one.serial - 1},
-                       LogUse{.life = one.life_before, .serial = one.serial - 1}}) {
-      const auto record = first_record(bytes, use);
-      if (!record) continue;
-      const auto before = std::find_if(known.begin(), known.end(), [&use](const LogUse& other) {
-        return other.serial + 1 == use.serial;
-      });
-      if (before != known.end()) use.life_before = before->life;
-      use.first = record->first;
-      use.before = record->before;
-      return use;
-    }
+    uses.push_back({.life = one.life, .serial = one.serial + 1});
+    uses.push_back({.life = one.life, .serial = one.serial - 1});
+    uses.push_back({.life = one.life_before, .serial = one.serial - 1});
+  }
+  return uses;
+}
+
+// Returns the use of the segment that has these bytes, if one of its records proves it.
+std::optional<LogUse> use_of(std::string_view bytes, const std::vector<LogUse>& known,
+                             const LogUse& newest) {
+  for (LogUse use : uses_to_try(known, newest)) {
+    const auto record = first_record(bytes, use);
+    if (!record) continue;
+    const auto before = std::find_if(known.begin(), known.end(), [&use](const LogUse& other) {
+      return other.serial + 1 == use.serial;
+    });
+    if (before != known.end()) use.life_before = before->life;
+    use.first = record->first;
+    use.before = record->before;
+    return use;
   }
   return std::nullopt;
+}
+
+LogUse newest_of(const base::Directory& directory, std::uint64_t identity) {
+  try {
+    const NewestFile::Segment newest = NewestFile::read(directory, identity);
+    return {.life = newest.life, .serial = newest.serial};
+  } catch (const StoreError&) {
+    return {};  // a reader tells why
+  }
 }
 
 }  // namespace
@@ -61,6 +79,7 @@ std::string mend_log(const std::string& path, const std::string& to, std::uint64
   const base::Directory directory(path);
   std::vector<std::string> names;
   directory.list(names);
+  const LogUse newest = newest_of(directory, identity);
   std::vector<LogUse> known;
   std::vector<Broken> broken;
   for (const std::string& name : names) {
@@ -82,7 +101,7 @@ std::string mend_log(const std::string& path, const std::string& to, std::uint64
     again = false;
     for (auto at = broken.begin(); at != broken.end();) {
       std::string bytes = file_bytes(fs::path(path) / at->name);
-      const auto use = use_of(bytes, known);
+      const auto use = use_of(bytes, known, newest);
       if (!use) {
         ++at;
         continue;

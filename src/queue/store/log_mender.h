@@ -5,9 +5,9 @@
 //   LogReader reader(directory, ...);
 //
 // The checksum of each record covers the life and the serial number that the header says
-// (log_segment.h). The segments before and behind it say these, too, so they are tried: if they are
-// right, a record is found, and what else the header has follows from it. Nothing else is taken for
-// a record.
+// (log_segment.h). The segments before and behind it say these, too, and newest.data says those of
+// the last one. So they are tried: if they are right, a record is found, and what else the header
+// has follows from it. Nothing else is taken for a record.
 #pragma once
 
 #include <cstdint>
