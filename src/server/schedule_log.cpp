@@ -1,8 +1,10 @@
 // The line of each event (schedule_log.h).
 #include "server/schedule_log.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -19,7 +21,8 @@ std::string count_of(const queue::ScheduleEvent& event) {
          (event.count == 1 ? " occurrence" : " occurrences");
 }
 
-void log(const queue::ScheduleEvent& event) {
+// `held_back`: occurrences since the line before, which have none.
+void log(const queue::ScheduleEvent& event, std::uint64_t held_back) {
   const std::string at = format_timestamp(event.occurrence);
   switch (event.what) {
     case What::kMissed:
@@ -27,8 +30,8 @@ void log(const queue::ScheduleEvent& event) {
           "schedule {}: skipped {} from {} on, as their time was over when the server came to them",
           event.name, count_of(event), at);
     case What::kOverlap:
-      return spdlog::warn("schedule {}: skipped {}, as the job before is still there", event.name,
-                          at);
+      return spdlog::warn("schedule {}: skipped {}{}, as the job before is still there", event.name,
+                          at, held_back > 0 ? fmt::format(" and {} before it", held_back) : "");
     case What::kPaused:
       return spdlog::info("schedule {}: skipped {} from {} on, as it was paused", event.name,
                           count_of(event), at);
@@ -49,10 +52,21 @@ void log(const queue::ScheduleEvent& event) {
 
 }  // namespace
 
+std::optional<std::uint64_t> ScheduleLog::pass_overlap(const std::string& name,
+                                                       std::uint64_t mono_ns) {
+  constexpr std::uint64_t kMinute = 60'000'000'000;
+  constexpr std::size_t kMostNames = 1'000;
+  // Then some have a line early.
+  if (overlaps_.size() == kMostNames && overlaps_.find(name) == overlaps_.end()) overlaps_.clear();
+  return overlaps_.try_emplace(name, kMinute).first->second.pass(mono_ns);
+}
+
 void ScheduleLog::observe(queue::Engine& engine, std::uint64_t mono_ns) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   constexpr unsigned kMost = 20;
   for (const queue::ScheduleEvent& event : engine.take_schedule_events()) {
+    const auto held_back = event.what == What::kOverlap ? pass_overlap(event.name, mono_ns) : 0;
+    if (!held_back) continue;
     if (mono_ns / kSecond != second_) {
       second_ = mono_ns / kSecond;
       lines_ = 0;
@@ -60,7 +74,7 @@ void ScheduleLog::observe(queue::Engine& engine, std::uint64_t mono_ns) {
         spdlog::warn("schedules: {} more lines like the ones before", more);
     }
     if (lines_++ < kMost) {
-      log(event);
+      log(event, *held_back);
     } else {
       ++held_back_;
     }

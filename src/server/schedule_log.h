@@ -1,4 +1,4 @@
-// Logs what happens to schedules and nobody asked for: each occurrence that was skipped, and why.
+// Logs what happens to schedules and nobody asked for: occurrences that were skipped, and why.
 //
 //   log.observe(engine, now_ns);     // once a turn
 //
@@ -6,17 +6,26 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "carillon/queue/engine.h"
+#include "server/log_throttle.h"
 
 namespace carillon::server {
 
 class ScheduleLog {
  public:
-  // Logs at most 20 lines a second, and how many more there were.
+  // Logs at most 20 lines a second, and how many more there were. While a schedule skips because
+  // the job before is still there, it has one line a minute, with how many occurrences there were.
   void observe(queue::Engine& engine, std::uint64_t mono_ns);
 
  private:
+  // Returns how many lines of this schedule were held back, or nothing if this one is to be, too.
+  std::optional<std::uint64_t> pass_overlap(const std::string& name, std::uint64_t mono_ns);
+
+  std::map<std::string, LogThrottle> overlaps_;  // by the names of schedules
   std::uint64_t second_ = 0;
   unsigned lines_ = 0;
   std::uint64_t held_back_ = 0;

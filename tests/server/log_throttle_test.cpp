@@ -16,5 +16,12 @@ TEST(LogThrottle, LetsOneLineThroughEachSecondAndCountsTheOthers) {
   EXPECT_EQ(throttle.pass(9'000'000'000), 0u);
 }
 
+TEST(LogThrottle, HasAnyPeriod) {
+  LogThrottle throttle(10);
+  EXPECT_EQ(throttle.pass(7), 0u);
+  EXPECT_EQ(throttle.pass(16), std::nullopt);
+  EXPECT_EQ(throttle.pass(17), 1u);
+}
+
 }  // namespace
 }  // namespace carillon::server
