@@ -141,7 +141,7 @@ TEST_F(SessionBatches, ABatchIsRefusedAsAWholeAndItsDataIsDiscarded) {
   EXPECT_EQ(client.say(put_jobs(many + "0\r\n\r\n")), "REFUSED 1001 TOO_MANY\r\n");
   Client other(server);
   EXPECT_EQ(other.say("put-jobs 3\r\n0\r\nquit\r\n"), "EXPECTED_CRLF\r\n");
-  EXPECT_EQ(client.say("put-jobs\r\n"), "UNKNOWN_COMMAND\r\n");
+  EXPECT_EQ(Client(server).say("put-jobs\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(ready(), 0U);
   EXPECT_EQ(client.say(put_jobs(many)).substr(0, 22), "JOBS 1000\r\nINSERTED 1\r");
   EXPECT_EQ(ready(), 1'000U);

@@ -106,6 +106,20 @@ TEST_F(SessionSmuggling, BehindAMalformedLine) {
     expect(line, "BAD_FORMAT", true);
 }
 
+TEST_F(SessionSmuggling, BehindAVerbWithoutArguments) {
+  for (const std::string& verb :
+       std::initializer_list<std::string>{"put-ms", "put-at", "put-job", "put-jobs", "delete-jobs",
+                                          "release-jobs", "fail-job", "set-schedule"}) {
+    expect(verb, "BAD_FORMAT", true);
+    expect(verb + "\t" + kBytes, "BAD_FORMAT", true);
+    expect(verb + "=" + kBytes + std::string(kMaxLongLine, ' '), "BAD_FORMAT", true);
+  }
+  expect("patch-job\t1 body=" + kBytes, "BAD_FORMAT", true);
+  Client client(server);
+  EXPECT_EQ(client.say("put\r\nput-jobb\r\n"), "UNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\n");
+  EXPECT_EQ(client.say("patch-job\r\n"), "UNKNOWN_COMMAND\r\n") << "it announces no body";
+}
+
 TEST_F(SessionSmuggling, BehindOptionsThatAreRefused) {
   for (const std::string& line : std::initializer_list<std::string>{
            "put-job " + kBytes + " delya=3s", "put-job " + kBytes + " key=\"a",

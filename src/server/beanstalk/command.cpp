@@ -367,6 +367,22 @@ constexpr bool no_prefix_hides_another() {
 }
 static_assert(no_prefix_hides_another(), "a prefix comes before the shorter ones it begins with");
 
+// Returns the prefix of a verb of Carillon's own with a body, if the line names the verb without
+// the space behind it: "put-job", "put-job\t5".
+const Prefix* prefix_without_space(std::string_view line) {
+  for (const Prefix& prefix : kPrefixes) {
+    const std::string_view name = prefix.text.substr(0, prefix.text.size() - 1);
+    const bool is_named = prefix.text.ends_with(' ') && line.starts_with(name) &&
+                          (line.size() == name.size() || !is_name_byte(line[name.size()]));
+    if (!is_named || prefix.verb == Verb::kPut) continue;
+    const bool has_body = prefix.verb == Verb::kPatchJob
+                              ? line.find("body=") != std::string_view::npos
+                              : body_of(prefix.verb) != Body::kNone;
+    return has_body ? &prefix : nullptr;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool is_tube_name(std::string_view name) {
@@ -393,6 +409,13 @@ Command parse_command(std::string_view line) {
     command.body = body_of(prefix.verb);
     command.form = prefix.read(line.substr(prefix.text.size()), command);
     break;
+  }
+  if (command.verb == Verb::kUnknown) {
+    if (const Prefix* const prefix = prefix_without_space(line)) {
+      command.verb = prefix->verb;
+      command.body = Body::kUnknown;
+      command.form = Form::kBad;
+    }
   }
   if (line.find('\0') != std::string_view::npos) command.form = Form::kBad;
   return command;

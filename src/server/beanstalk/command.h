@@ -16,8 +16,9 @@
 //   - A NUL anywhere makes the line malformed, whatever the command.
 // Carillon's own verbs (`put-ms`, `put-at`, `release-ms`, `reserve-with-timeout-ms`) take u64
 // milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes; nor does
-// `checkpoint`. The verbs that name keys and options may have longer lines; job_options.h,
-// schedule_options.h and list_options.h read the options. All times in a Command are milliseconds.
+// `checkpoint`. A verb with a body is malformed without its space, and not unknown (`put-job`). The
+// verbs that name keys and options may have longer lines; job_options.h, schedule_options.h and
+// list_options.h read the options. All times in a Command are milliseconds.
 #pragma once
 
 #include <cstddef>
