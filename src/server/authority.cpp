@@ -15,6 +15,10 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kNameBytes =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+// RFC 1035, section 2.3.4: of the 255 bytes of a name in a message the first and the last are not
+// written.
+constexpr std::size_t kMostName = 253;
+constexpr std::size_t kMostLabel = 63;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw std::invalid_argument(why);
@@ -48,12 +52,29 @@ bool is_v6(std::string_view text) {
   return !error && is_made_of(text, "0123456789abcdefABCDEF:.");
 }
 
+// A dot at the end of a name stands for the root.
+void check_lengths(std::string_view name) {
+  if (name.ends_with('.')) name.remove_suffix(1);
+  if (name.size() > kMostName)
+    refuse(fmt::format("the host has {} bytes; a name has at most {}", name.size(), kMostName));
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('.', at), name.size());
+    if (end == at)
+      refuse("the host has nothing before or between dots: a name is written as jobs.example.org");
+    if (end - at > kMostLabel)
+      refuse(fmt::format("a part of the host has {} bytes; between dots are at most {}", end - at,
+                         kMostLabel));
+    at = end + 1;
+  }
+}
+
 void check_name(std::string_view name) {
   if (name.empty()) refuse("there is no host");
   if (!is_made_of(name, kNameBytes))
     refuse("the host has a byte that no name has: a name is letters, digits, and any of - . _");
   if (ends_in_a_number(name))
     refuse("the host ends in a number as an IPv4 address does: write it as 127.0.0.1");
+  check_lengths(name);
 }
 
 Authority split_bracketed(std::string_view text) {

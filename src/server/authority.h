@@ -32,6 +32,8 @@ struct Authority {
 // - an IPv4 address that is not four decimal numbers (127.1, 0x7f000001, 0177.0.0.1);
 // - brackets around anything but an IPv6 address without a zone;
 // - a byte that no name has: all but letters, digits, and - . _
+// - a name that no name server can have: over 253 bytes, or a part between dots of over 63, or of
+//   none. A dot may end it.
 Authority split_authority(std::string_view text);
 
 // SCHEME://AUTHORITY and what follows it.

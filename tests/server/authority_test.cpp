@@ -86,6 +86,28 @@ TEST(Authority, WhatNoNameHasIsRefused) {
     EXPECT_EQ(error_of(text), "there is a user or a password in front of the host") << text;
 }
 
+std::string label(std::size_t bytes) {
+  return std::string(bytes, 'a');
+}
+
+TEST(Authority, ANameThatNoNameServerCanHaveIsRefused) {
+  for (const std::string_view text : {"a..b", ".", "..", ".a", "a..", "a..b:80", "..a"})
+    EXPECT_EQ(error_of(text),
+              "the host has nothing before or between dots: a name is written as jobs.example.org")
+        << text;
+  EXPECT_EQ(error_of(label(64)), "a part of the host has 64 bytes; between dots are at most 63");
+  EXPECT_EQ(error_of("a." + label(100) + ".b:80"),
+            "a part of the host has 100 bytes; between dots are at most 63");
+  const std::string long_name =
+      label(63) + "." + label(63) + "." + label(63) + "." + label(61);  // 253 bytes
+  EXPECT_EQ(error_of(long_name), "none");
+  EXPECT_EQ(error_of(long_name + "."), "none");
+  EXPECT_EQ(error_of(long_name + "a"), "the host has 254 bytes; a name has at most 253");
+  for (const std::string_view text :
+       {"_dmarc.a", "a-.b", "-a", "a--b", "xn--bcher-kva.example", "a."})
+    EXPECT_EQ(error_of(text), "none") << text << " is a name that a look-up may know";
+}
+
 TEST(Url, HasAnAuthorityAndWhatFollowsIt) {
   for (const std::string_view text :
        {"http://a", "http://a/b?c#d", "x://127.0.0.1.a:8?b", "http:///b", "://", "a://b://c"}) {

@@ -76,6 +76,37 @@ class GuardTest(PushCase):
         self.assertEqual(first, "POST /hook HTTP/1.1")
         self.assertEqual(headers["host"], f"{name}:{receiver.port}")
 
+    def test_a_name_that_is_not_found_is_told(self):
+        self.assertEqual(self.server.terminate(), 0)
+        self.serve(
+            environment={
+                "LD_PRELOAD": os.environ["CARILLON_CHANGING_NAME_LIBRARY"],
+                "CARILLON_NAME": "gone.example.org",
+                "CARILLON_ADDRESSES": "..,..",  # no name server has such a name
+            },
+        )
+        receiver = self.receive(always(answer(200)))
+        self.endpoint(receiver, host="gone.example.org")
+        self.assertRegex(self.error_of(self.put()), r"^cannot look up gone\.example\.org: [A-Z]")
+
+    def test_a_host_that_can_be_no_name_is_refused(self):
+        longest = ".".join(3 * [63 * "a"] + [61 * "a"])
+        for host, why in (
+            ("a..b", "the host has nothing before or between dots"),
+            (64 * "a" + ".example", "a part of the host has 64 bytes; between dots are at most 63"),
+            (longest + "a", "the host has 254 bytes; a name has at most 253"),
+        ):
+            with self.subTest(host):
+                wanted = {"url": f"https://{host}:8443/hook", "tube": "t"}
+                status, problem = self.ask("PUT", "/v1/endpoints/e", wanted)
+                self.assertEqual(status, 400)
+                (error,) = problem["errors"]
+                self.assertEqual(error["pointer"], "/url")
+                self.assertIn(f'"{host}:8443": {why}', error["detail"])
+        for host in (longest, "my_service.a-.example."):
+            wanted = {"url": f"https://{host}/hook", "tube": "t"}
+            self.assertIn(self.ask("PUT", "/v1/endpoints/e", wanted)[0], (200, 201), host)
+
     def test_what_one_network_allows_others_do_not_have(self):
         self.assertEqual(self.server.terminate(), 0)
         self.serve("--push-allow", "127.0.0.1")

@@ -126,7 +126,10 @@ asio::awaitable<std::vector<tcp::endpoint>> PostConnection::look_up() {
   if (!error)
     co_return std::vector{
         tcp::endpoint(address, static_cast<std::uint16_t>(std::stoul(target_.port)))};
-  const auto found = co_await resolver_.async_resolve(target_.host, target_.port, use_awaitable);
+  const auto found = co_await resolver_.async_resolve(target_.host, target_.port,
+                                                      asio::redirect_error(use_awaitable, error));
+  if (error)
+    throw std::runtime_error(fmt::format("cannot look up {}: {}", target_.host, error.message()));
   co_return std::vector<tcp::endpoint>(found.begin(), found.end());
 }
 
