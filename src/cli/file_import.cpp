@@ -199,12 +199,13 @@ std::size_t FileImport::most_in_batch(const std::string& tube) {
   return most_;
 }
 
-// A job that was released, or that an older version took, may expire before it is due, and the
-// server takes no such put. Returns false if nothing would be left of it.
+// A job of a server may expire before it is due, if it was released, or an older version took it.
+// The server takes no such put. Returns false if nothing would be left of it. A line that was
+// written by hand is put as it is, and refused.
 bool FileImport::is_worth_putting(FileJob& job) {
   const std::string text = options_of(job);
   const auto options = parse_job_options(text, OptionsOf::kPut);
-  const bool runs = job.buried || !options.due || !options.expires_at ||
+  const bool runs = !job.was_listed || job.buried || !options.due || !options.expires_at ||
                     *options.expires_at == queue::kNeverExpires ||
                     *options.due < *options.expires_at;
   if (runs) return true;

@@ -112,6 +112,7 @@ FileJob job_of(const json::object& object) {
   job.tube = kDefaultTube;
   if (!object.contains("body") && !object.contains("body_base64"))
     throw std::invalid_argument("the job has no \"body\"");
+  job.was_listed = object.contains("created");
   for (const auto& [name, value] : object) set_field(job, name, value);
   if (const auto* id = object.if_contains("id")) job.id = number_of("id", *id);
   const auto* due = object.if_contains("due_ms");

@@ -37,6 +37,8 @@ struct FileJob {
   // "due=…", "delay=…" or nothing.
   std::string when;
   std::string key;  // as it stands in `options`; empty: none
+  // A server has held the job, and told when it was put.
+  bool was_listed = false;
   std::string body;
 };
 

@@ -433,6 +433,28 @@ class ExportImportTest(CliCase):
         self.assertEqual(there.call(b"peek-buried").body, b"dead")
         self.assertEqual(there.stats()["total-jobs"], "1")
 
+    def test_a_line_by_hand_that_expires_before_it_is_due_is_refused(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        late, later = "2031-01-01T00:00:00Z", "2031-01-01T01:00:00Z"
+        for times in (
+            {"delay": "1h", "expires_in": "30m"},
+            {"delay": "1h", "expires_at": "2020-01-01T00:00:00Z"},
+            {"due": later, "expires_in": "30m"},
+            {"due": later, "expires_at": late},
+            {"due": late, "expires_at": late, "at_expiry": "dead"},
+            {"due_ms": 1924992000000, "expires_at": late, "body": 300_000 * "x"},
+        ):
+            with self.subTest(times):
+                self.write({"body": "first"}, {"tube": "b", "body": "x", **times})
+                done = self.run_carillon("import", str(self.out), *self.at(server))
+                self.assertEqual(done.returncode, 1, done)
+                self.assertRegex(
+                    done.stderr.decode(),
+                    r"line 2: .*the job would expire in \d+ ms, and be due in \d+ ms: no worker",
+                )
+        self.assertEqual(server.connect().stats()["total-jobs"], "1")
+
     def test_a_file_goes_into_another_tube_as_well(self):
         self.write({"tube": "mail", "body": "x"}, {"tube": "mail", "body": "y" * 60_000})
         for name, jobs in (("mail", 2), ("mail=post", 2), ("mail", 0), ("mail=post", 0)):
