@@ -5,13 +5,27 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// What nobody sees in a client's text, or what changes the order in which it is shown: two names
+// would look like one. Many an emoji has U+FE0F, so the variation selectors stay.
+const HIDDEN = new RegExp("(?![\\ufe00-\\ufe0f])[\\0-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f" +
+  "\\u2028\\u2029\\p{Bidi_Control}\\p{Default_Ignorable_Code_Point}]", "gu");
+
+const escaped = (hidden) => hidden.split("").map((unit) =>
+  `\\u${unit.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`).join("");
+
+// As the commands print it.
+const visible = (text) => text.replace(HIDDEN, escaped);
+
+const seen = (children) => children.flat().map((child) =>
+  typeof child === "string" ? visible(child) : child);
+
 function fill(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...seen(children).filter((child) => child !== null && child !== undefined));
   return made;
 }
 
@@ -23,7 +37,7 @@ export const s = (tag, attributes = {}, ...children) =>
 
 export function swap(node, ...children) {
   const key = node.contains(document.activeElement) && document.activeElement.dataset.key;
-  node.replaceChildren(...children.flat().filter(Boolean));
+  node.replaceChildren(...seen(children).filter(Boolean));
   if (key) node.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
 }
 

@@ -49,13 +49,16 @@ class ListsTest(CliCase):
             c.call(b"use " + self.tube.encode())
             c.call(b"put-job 1 delay=3h key=k\xff group=\xff", b"x")
         last = str(int(job) + 2)
+        unseen = "k\u00ad\u200b\u2028\ufeff\U000e0041"
+        self.put("--delay", "4h", "--key", unseen, "x")
         table = self.carillon("list", self.tube).splitlines()
         self.assertEqual(
-            [line.split()[-1] for line in table[1:]], ["k\\u009B2J", "k\\u202E", "a/8="]
+            [line.split()[-1] for line in table[1:]],
+            ["k\\u009B2J", "k\\u202E", "a/8=", r"k\u00AD\u200B\u2028\uFEFF\uDB40\uDC41"],
         )
         raw = self.carillon("list", self.tube, "--json")
-        self.assertNotRegex(raw, "[\u0080-\u009f\u202e]")
-        self.assertEqual([job.get("key") for job in self.listed()], [csi, bidi, None])
+        self.assertNotRegex(raw, "[\u0080-\u009f\u00ad\u200b\u2028\u202e\ufeff\U000e0041]")
+        self.assertEqual([job.get("key") for job in self.listed()], [csi, bidi, None, unseen])
         done = self.run_carillon("peek", job)
         self.assertIn(b", key k\\u009B2J\n", done.stderr)
         self.assertIn(b", group \\xFF, key k\\xFF\n", self.run_carillon("peek", last).stderr)

@@ -235,6 +235,14 @@ class ConsoleTest(unittest.TestCase):
         self.click("Cancel 1 job", "dialog[open]")
         self.sees("There is no such job")
 
+    def test_what_nobody_sees_in_a_text_is_shown(self):
+        key = "a\u202eb\u200b\u2028\U000e0041\u26a0\ufe0f"
+        body = {"body": "one\ntwo\u200f", "key": key, "delay": "1h"}
+        job = self.api("POST", "/v1/tubes/orders/jobs", body)
+        self.show(f"job?id={job['id']}")
+        self.sees(r"a\u202Eb\u200B\u2028\uDB40\uDC41" + "\u26a0\ufe0f")
+        self.sees("one\ntwo" + r"\u200F")
+
     def test_dead_jobs_are_grouped_by_reason_and_retried(self):
         self.show("dead?tube=invoices")
         self.sees("no such customer")
