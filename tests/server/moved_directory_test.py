@@ -1,6 +1,7 @@
 """A data directory that is renamed, replaced or removed under a running server, and a second server
 on its path: each keeps its files to itself, and the first one notices it and ends."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -112,6 +113,18 @@ class MovedDirectoryTest(unittest.TestCase):
             server, f"leads to nothing now, and led to inode {self.moved.stat().st_ino}"
         )
         self.assertFalse(self.at.exists())
+        self.assert_has(self.moved, jobs, b"", unanswered=1)
+
+    def test_the_first_put_after_a_quiet_time_is_refused(self):
+        """A server with nothing to do need not wake up to find out, but finds out in time."""
+        server = self.start(self.at)
+        client = server.connect()
+        jobs = {client.put(b"before"): b"before"}
+        self.at.rename(self.moved)
+        time.sleep(1.2)  # it compares once a second
+        with contextlib.suppress(Closed, OSError):  # if it had something to do
+            self.assertEqual(client.call(b"put 0 0 60 5", b"later").line, b"INTERNAL_ERROR")
+        self.assert_ended(server, "nothing now")
         self.assert_has(self.moved, jobs, b"", unanswered=1)
 
     def test_a_directory_that_was_removed(self):
