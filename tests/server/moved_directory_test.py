@@ -90,8 +90,7 @@ class MovedDirectoryTest(unittest.TestCase):
                 putting.start()
                 self.put(second.connect(), more_of_second, b"second ")
                 putting.join()
-                if first.process.poll() is None:  # it is quicker than a second
-                    self.ask_until_it_ends(first.connect())
+                self.ask_until_it_ends(client)
                 self.assert_ended(first, f", which is {self.moved};")
                 self.assertEqual(second.terminate(), 0)
                 of_first = {**jobs, **more_of_first}
