@@ -93,7 +93,7 @@ class DiskSpaceTest(unittest.TestCase):
         for job in ids:
             reply = client.call(b"reserve-with-timeout 0")
             self.assertEqual((reply.number(), reply.body), (job, _BODY))
-            self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
+            self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"), server.log())
         self.assertEqual(client.call(b"reserve-with-timeout 0"), said(b"TIMED_OUT"))
 
     def test_a_disk_that_is_full_to_the_last_byte(self):
