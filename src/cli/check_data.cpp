@@ -24,6 +24,7 @@
 #include "cli/progress.h"
 #include "cli/sync_probe.h"
 #include "server/data_exposure.h"
+#include "server/server.h"
 
 namespace carillon::cli {
 namespace {
@@ -31,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::nanoseconds;
 
-constexpr std::uint64_t kMinFreeDisk = 128 << 20;  // the default of --min-free-disk
+using server::kMinFreeDisk;
 constexpr std::chrono::milliseconds kSlowMedian{10};
 constexpr std::chrono::milliseconds kSlowWorst{500};
 
@@ -152,10 +153,10 @@ void check_space(const std::string& directory, Findings& findings) {
   const std::string text =
       fmt::format("{} free of {}", size_text(left), size_text(system.f_blocks * unit));
   if (left < kMinFreeDisk) {
-    findings.fail("space", text + "; below 128 MiB puts are refused (OUT_OF_MEMORY)",
+    findings.fail("space", text + "; below 256 MiB puts are refused (OUT_OF_MEMORY)",
                   "free some, or set --min-free-disk of carillon serve");
   } else if (left < 8 * kMinFreeDisk) {
-    findings.warn("space", text + "; below 128 MiB puts are refused", "watch it, or enlarge it");
+    findings.warn("space", text + "; below 256 MiB puts are refused", "watch it, or enlarge it");
   } else {
     findings.ok("space", text);
   }

@@ -36,6 +36,10 @@ namespace carillon::server {
 
 inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(365 * 24);
 
+// While the disk is slow, up to three times DiskStoreOptions::recent (64 MiB) waits for a flush.
+// The log has it already, and keeps it until the flush is done, or that of the next start.
+inline constexpr std::uint64_t kMinFreeDisk = 256 << 20;
+
 struct ServerOptions {
   // Where to listen, unless systemd passes sockets.
   std::vector<Address> listen = {{.host = "127.0.0.1", .port = kBeanstalkPort, .path = {}}};
@@ -49,7 +53,7 @@ struct ServerOptions {
   std::optional<std::string> data_dir;
   queue::SyncPolicy sync = queue::SyncPolicy::always();
   // Bytes that must be free where data_dir is; with less, puts are refused. 0: they never are.
-  std::uint64_t min_free_disk = 128 << 20;
+  std::uint64_t min_free_disk = kMinFreeDisk;
   // Bytes per second that are read of all files, again and again, to find damage; 0: none.
   std::size_t scrub = 1 << 20;
   ServiceOptions beanstalk;
