@@ -72,8 +72,8 @@ class DiskStore final : public Store, public DueEstimates {
   // Calls close(). Errors have nowhere to go: call it before, to see them.
   ~DiskStore() override;
 
-  // A line for each thing that was left out when the store was opened, because a crash had cut it
-  // short before it was durable.
+  // A line for each thing that was not there when the store was opened: a crash had cut it short
+  // before it was durable, or a file of large bodies is gone or damaged.
   const std::vector<std::string>& dropped() const;
   // `call` is called with one line for each damaged place that scans go around from now on, once,
   // in the thread that scans. It must not throw. To be called before the first scan.

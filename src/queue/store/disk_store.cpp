@@ -63,12 +63,16 @@ struct DiskStore::Parts {
   std::unique_ptr<StateCheckpoint> checkpoint;
   mutable std::size_t told_damages = 0;  // on_damage has heard of the first ones
   std::function<void(const std::string& line)> on_damage;
+  std::vector<std::string> dropped;
 
   Parts(const std::string& path, const DiskStoreOptions& with)
       : options(with),
         state(path, with),
         log(state.files(), state.identity(), log_options_of(with)),
-        number_at_open(replay()) {}
+        number_at_open(replay()),
+        dropped(state.notes()) {
+    dropped.insert(dropped.end(), log.dropped().begin(), log.dropped().end());
+  }
 
   LogNumber replay();
   std::string failure() const;
@@ -175,7 +179,7 @@ void DiskStore::write() {
 }
 
 const std::vector<std::string>& DiskStore::dropped() const {
-  return parts_->log.dropped();
+  return parts_->dropped;
 }
 
 // The owner asks often. That the directory has moved is found out now and then: no file is written

@@ -127,12 +127,40 @@ Status verify(const StateFile& file) {
   return status.ok() ? blobs.verify() : status;
 }
 
+// All bytes at once: if they are as they were written, so is every checksum in them.
+Status compare(const std::string& path, const FileSum& written) {
+  const auto files = state_environment()->GetFileSystem();
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  Status status = files->NewRandomAccessFile(path, {}, &file, nullptr);
+  std::string buffer(kReadAhead, '\0');
+  FileSum sum;
+  rocksdb::Slice bytes("", 1);
+  for (std::uint64_t at = 0; status.ok() && !bytes.empty(); at += bytes.size()) {
+    status = file->Read(at, buffer.size(), {}, &bytes, buffer.data(), nullptr);
+    if (status.ok()) sum.add({bytes.data(), bytes.size()});
+  }
+  if (!status.ok()) return status;
+  return sum == written ? Status::OK() : Status::Corruption("not as written");
+}
+
 }  // namespace
 
 FileVerdict verdict_on(const StateFile& file) {
   const FreshRead fresh;
-  Status status = verify(file);
+  Status status = Status::OK();
+  if (file.written) {
+    status = compare(file.path, *file.written);
+    if (status.IsCorruption()) status = compare(file.path, *file.written);
+    if (status.ok() || status.IsAborted() || status.IsPathNotFound()) return {};
+  }
+  const bool is_other = status.IsCorruption();
+  status = verify(file);
   if (status.IsCorruption() || status.IsIOError()) status = verify(file);
+  if (status.ok() && is_other)
+    return {.fault =
+                "it is whole, but not the file that was written: it is of a copy of the "
+                "directory, or of another time",
+            .is_foreign = true};
   if (status.ok() || status.IsAborted() || status.IsPathNotFound()) return {};
   return {.fault = status.ToString(), .unreadable = status.IsIOError()};
 }

@@ -9,14 +9,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "queue/store/written_files.h"
 
 namespace carillon::queue {
 
 struct StateFile {
   std::string path;
   std::uint64_t bytes = 0;
-  bool has_blobs = false;  // large bodies; else it is a table
+  bool has_blobs = false;               // large bodies; else it is a table
+  std::optional<FileSum> written = {};  // nothing: not known
 };
 
 struct FileVerdict {
@@ -24,6 +28,7 @@ struct FileVerdict {
   // was ended.
   std::string fault;
   bool unreadable = false;  // the fault is an error of the system, and says nothing of the bytes
+  bool is_foreign = false;  // the file is whole, and not the one that was written
 };
 
 FileVerdict verdict_on(const StateFile& file);

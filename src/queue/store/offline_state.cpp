@@ -103,6 +103,7 @@ OfflineState::OfflineState(const std::string& path, std::string work,
     name_manifest();
     replace_what_is_damaged(path, without);
     open();
+    replace_bodies(without);
     note_replaced();
   } catch (const std::exception& why) {
     database_.reset();
@@ -228,6 +229,21 @@ void OfflineState::open() {
   if (!status.ok()) throw StoreError(kOnlyABackup + status.ToString());
   database_.reset(opened);
   std::copy(handles.begin(), handles.end(), families_.begin());
+}
+
+// RocksDB opens such a file when it looks for a body in it.
+void OfflineState::replace_bodies(const std::vector<std::string>& without) {
+  for (const auto& [name, file] : written()) {
+    const std::string path = work_ + "/" + name;
+    if (!name.ends_with(".blob")) continue;
+    if (fs::exists(path) && std::find(without.begin(), without.end(), name) == without.end())
+      continue;
+    fs::remove(path);
+    std::ofstream zeros(path, std::ios::binary);
+    zeros << blob_head();
+    zeros.seekp(static_cast<std::streamoff>(file.bytes - kBlobFoot)) << blob_foot() << std::flush;
+    if (!zeros) throw StoreError("cannot write " + path);
+  }
 }
 
 void OfflineState::note_replaced() {

@@ -10,6 +10,8 @@
 // - CURRENT is made anew if it does not name a MANIFEST;
 // - a table that cannot be opened, because its index or its end is damaged, is mended
 //   (table_mender.h), and so is the head and the foot of a file of large bodies;
+// - a file of large bodies that is gone, or is to be left out, is replaced by zeros: each body in
+//   it is damaged;
 // - a table without any block that can be found is replaced by an empty one. So is each table that
 //   is to be left out: what it hides in others can be seen then.
 //
@@ -38,6 +40,7 @@
 #include "queue/store/file_checks.h"
 #include "queue/store/state_options.h"
 #include "queue/store/table_mender.h"
+#include "queue/store/written_files.h"
 
 namespace carillon::queue {
 
@@ -51,7 +54,7 @@ class OfflineState {
     bool is_sure = false;
   };
 
-  // `work` is made, and removed at the end. `without`: names of tables to leave out. Throws
+  // `work` is made, and removed at the end. `without`: names of files to leave out. Throws
   // StoreError.
   OfflineState(const std::string& path, std::string work,
                const std::vector<std::string>& without = {});
@@ -65,6 +68,8 @@ class OfflineState {
   std::unique_ptr<rocksdb::Iterator> scan(Family family, const std::string& from,
                                           const rocksdb::Slice& to) const;
   Value get(Family family, std::string_view key) const;
+  // What the MANIFEST says of the files.
+  WrittenFiles written() const { return written_files(*database_); }
 
   // Each of these knows what was met so far: scan the families first.
   bool is_doubtful(Family family, std::string_view key) const;
@@ -86,6 +91,7 @@ class OfflineState {
   void mend_or_replace(const StateFile& table);
   void replace(const StateFile& table);
   void open();
+  void replace_bodies(const std::vector<std::string>& without);
   void note_replaced();
   void note_lost(const rocksdb::LiveFileMetaData& table, const MendedTable& mended);
   bool is_replaced(Family family, std::string_view key) const;

@@ -19,6 +19,7 @@
 #include "queue/store/local_log.h"
 #include "queue/store/no_wait_files.h"
 #include "queue/store/warnings_log.h"
+#include "queue/store/written_files.h"
 
 namespace carillon::queue {
 
@@ -62,6 +63,7 @@ RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
   remove_left_checkpoints(files().held_path());
   open(options);
   check_format();
+  check_bodies();
   const auto identity = number_of(get(kMeta, kIdentityKey));
   if (!identity) throw StoreError(message("is damaged: its identity is missing"));
   identity_ = *identity;
@@ -111,6 +113,19 @@ void RocksState::check_format() {
     if (any->Valid()) throw StoreError(message("was not made by Carillon: it says no format"));
   }
   make();
+}
+
+// RocksDB itself compares the tables.
+void RocksState::check_bodies() {
+  try {
+    for (const std::string& line : look_at_bodies(files().held_path(), database()))
+      notes_.push_back(message(line));
+  } catch (const StoreError& why) {
+    throw StoreError(message(std::string(why.what()) +
+                             "; put the right one back, or save the rest "
+                             "with carillon check --data " +
+                             files().path() + " --salvage NEW"));
+  }
 }
 
 // A state with a format has a log: what is made first is there if the next step is.

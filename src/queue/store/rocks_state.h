@@ -149,6 +149,8 @@ class RocksState {
   // REQUIRES: two keys or more, which rise.
   std::vector<double> sizes_in_files(Family family, const std::vector<IndexKey>& keys) const;
 
+  // A line for each file of large bodies that was gone or damaged at the start.
+  const std::vector<std::string>& notes() const { return notes_; }
   const base::Directory& files() const { return directory_.files(); }
   // "data directory PATH WHAT", for errors.
   std::string message(const std::string& what) const { return directory_.message(what); }
@@ -162,6 +164,7 @@ class RocksState {
 
   void open(const DiskStoreOptions& options);
   void check_format();
+  void check_bodies();
   void begin_flush(std::uint32_t chain, bool wait);
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end, rocksdb::ReadTier tier) const;
@@ -183,6 +186,7 @@ class RocksState {
   std::shared_ptr<RocksTroubles> troubles_;
   Opened opened_;
   std::uint64_t identity_ = 0;
+  std::vector<std::string> notes_;
   LogNumber number_ = 0;
   LogPosition flushed_;
   std::optional<LogNumber> flushing_;  // up to here

@@ -14,6 +14,7 @@
 
 #include "queue/store/kept_manifest.h"
 #include "queue/store/no_wait_files.h"
+#include "queue/store/written_files.h"
 
 namespace carillon::queue {
 
@@ -115,6 +116,8 @@ rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   // A failed write in the background is tried again by the store, when there is something to
   // append.
   database.max_bgerror_resume_count = 0;
+
+  database.file_checksum_gen_factory = file_sums();
 
   // Opening reads no statistics from the files, and nothing is kept for RocksDB's own observers.
   database.skip_stats_update_on_db_open = true;

@@ -58,16 +58,25 @@ class Check {
     for (const StateFile& file : files_) all_ += file.bytes;
   }
 
-  void verify_files(StoreReport& report) {
-    for (const StateFile& file : files_) {
-      const std::string why = [&] {
+  void verify_files(const WrittenFiles& written, StoreReport& report) {
+    for (const auto& [name, file] : written) {
+      std::error_code error;
+      if (!fs::exists(path_ + "/" + name, error) && !error)
+        report.damages.push_back(path_ + "/" + name + " is gone");
+    }
+    for (StateFile& file : files_) {
+      const std::string name = fs::path(file.path).filename();
+      if (const auto found = written.find(name); found != written.end())
+        file.written = found->second.sum;
+      const FileVerdict verdict = [&] {
         const PacedRead paced([this](std::size_t size) { return step(size); });
-        return verdict_on(file).fault;
+        return verdict_on(file);
       }();
       if (!go_on_) throw StoreError("the check was ended");
-      if (!why.empty()) {
-        report.damages.push_back(file.path + ": " + why);
-        if (!file.has_blobs) damaged_tables_.push_back(fs::path(file.path).filename());
+      if (!verdict.fault.empty()) {
+        report.damages.push_back(file.path + ": " + verdict.fault);
+        if (verdict.is_foreign) foreign_.push_back(name);
+        if (!file.has_blobs) damaged_tables_.push_back(name);
       }
       ++report.files;
       report.bytes += file.bytes;
@@ -75,6 +84,8 @@ class Check {
   }
 
   const std::vector<std::string>& damaged_tables() const { return damaged_tables_; }
+  // Names of files that are not those that were written.
+  const std::vector<std::string>& foreign() const { return foreign_; }
 
   bool step(std::size_t size) {
     done_ = std::min(done_ + size, all_);
@@ -86,8 +97,9 @@ class Check {
   const std::string path_;
   const StoreProgress& progress_;
   const base::FileDescriptor lock_;
-  const std::vector<StateFile> files_;
+  std::vector<StateFile> files_;
   std::vector<std::string> damaged_tables_;  // names
+  std::vector<std::string> foreign_;
   bool has_manifest_ = false;
   bool go_on_ = true;
   std::uint64_t done_ = 0;
@@ -131,9 +143,12 @@ struct States {
   OfflineState all;
   std::optional<OfflineState> beneath;
 
-  States(const std::string& path, const Work& work, const std::vector<std::string>& damaged)
-      : all(path, work.state()) {
-    if (!damaged.empty()) beneath.emplace(path, work.beneath(), damaged);
+  States(const std::string& path, const Work& work, const Check& check)
+      : all(path, work.state(), check.foreign()) {
+    if (check.damaged_tables().empty()) return;
+    std::vector<std::string> without = check.damaged_tables();
+    without.insert(without.end(), check.foreign().begin(), check.foreign().end());
+    beneath.emplace(path, work.beneath(), without);
   }
   const OfflineState* hidden() const { return beneath ? &*beneath : nullptr; }
 
@@ -147,6 +162,15 @@ struct States {
     return plain;
   }
 };
+
+// Nothing if the MANIFEST cannot be read.
+WrittenFiles written_in(const std::string& path, const Work& work) {
+  try {
+    return OfflineState(path, work.state()).written();
+  } catch (const std::exception&) {
+    return {};
+  }
+}
 
 // If the state does not tell its identity any more, its log does.
 std::uint64_t identity_of_log(const base::Directory& directory) {
@@ -305,10 +329,10 @@ StoreReport check_store(const std::string& path, const StoreProgress& progress,
                         const std::string& name) {
   StoreReport report;
   Check check(path, progress);
-  check.verify_files(report);
   const Work work(name);
+  check.verify_files(written_in(path, work), report);
   try {
-    const States states(path, work, check.damaged_tables());
+    const States states(path, work, check);
     read_log(
         path, work, states, [](LogNumber, std::string_view) {}, report);
     if (!report.damages.empty()) JobCount(states, report).run();
@@ -328,10 +352,10 @@ StoreReport salvage_store(const std::string& path, const std::string& to,
   if (fs::exists(fs::symlink_status(to, error)))
     throw StoreError(to + " exists; name a directory that does not exist");
   Check check(path, progress);
-  check.verify_files(report);
   try {
     const Work work(to + ".work");
-    const States states(path, work, check.damaged_tables());
+    check.verify_files(written_in(path, work), report);
+    const States states(path, work, check);
     Salvage salvage(states.all, states.hidden(), to);
     salvage.copy([&] { return check.step(0); });
     read_log(
