@@ -234,15 +234,18 @@ constexpr std::size_t kFirstWidth = sizeof(IndexKey);
 // Returns the first key behind the damage, or behind_all() if no key is behind it.
 std::string AroundDamage::end_of_damage(const std::string& from, const std::string& why) {
   const std::size_t whole = width_of(family_);
-  // RocksDB does not say which of the large bodies is damaged, so no step may pass over one.
+  // RocksDB does not say which of the large bodies is damaged, so no step may pass over one: until
+  // so many have failed that it must be their table.
   constexpr std::size_t kNextId = 8 * sizeof(std::uint32_t);
+  constexpr std::size_t kManyBodies = 1'000;
   const bool is_body = why.find(" offset ") == std::string::npos && family_ == kBodies;
   std::string low = from;  // before the end
   for (std::size_t width = std::min(kFirstWidth, whole);; width = std::min(2 * width, whole)) {
     low = std::max(low, from);
     low.resize(width, '\0');
     std::string high = low;
-    for (std::size_t bit = is_body ? kNextId : 0;; bit += is_body ? 0 : 1) {
+    std::size_t steps = 0;
+    for (std::size_t bit = is_body ? kNextId : 0;; ++steps) {
       high = low;
       if (!add_bit(high, bit)) {
         high = behind_all(family_);
@@ -252,6 +255,7 @@ std::string AroundDamage::end_of_damage(const std::string& from, const std::stri
       }
       if (!fails(high, why)) break;
       low = high;
+      if (!is_body || steps > kManyBodies) ++bit;
     }
     for (std::string next = middle(low, high); next > low; next = middle(low, high))
       (fails(next, why) ? low : high) = next;

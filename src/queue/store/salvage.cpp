@@ -218,6 +218,7 @@ void Salvage::compare_record(std::string_view key, std::string_view value,
   if (is_doubtful) return lose(job, "it may be done, or due at another time: it may be old", lost);
   if (!body_of(job.body_id(), job.body_bytes)) return lose(job, "its body cannot be read", lost);
   ++jobs_;
+  if (from_.is_doubtful(kIndex, key)) old_jobs_.push_back(job.id);
   Counts& counts = counts_[job.tube];
   ++(job.buried() ? counts.buried : counts.scheduled);
   last_burial_ = std::max(last_burial_, job.burial);
@@ -312,10 +313,21 @@ void Salvage::compare_keys() {
   });
 }
 
-// What may be lost without a name that anything else has.
+// What may be lost or old, and of which nobody can say more.
 void Salvage::note_nameless() {
   constexpr const char* kCompare =
       ", and not all of them are named here: compare with your own list";
+  if (!old_jobs_.empty()) {
+    constexpr std::size_t kSome = 10;
+    std::string ids;
+    for (std::size_t i = 0; i < old_jobs_.size() && i < kSome; ++i)
+      ids += (i == 0 ? "" : ", ") + std::to_string(old_jobs_[i]);
+    left_out_.push_back(
+        "jobs that may be as they were before their latest change, if it left the due time: "
+        "attempts, priority, ttr: " +
+        std::to_string(old_jobs_.size()) + " (" + ids +
+        (old_jobs_.size() > kSome ? ", ...)" : ")"));
+  }
   if (from_.has_damage(kMeta)) {
     left_out_.emplace_back(
         std::string("endpoints, and settings of tubes without jobs, may be lost") + kCompare);

@@ -68,6 +68,12 @@ struct Keys {
   std::string last;
 };
 
+// Whether a key may be one of data: the last byte of its sequence, which comes first, is its type.
+bool is_key(std::string_view key) {
+  constexpr std::string_view kTypes("\x00\x01\x11", 3);  // an erasure, a value, a large body
+  return key.size() >= kSequence && kTypes.find(key[key.size() - kSequence]) != kTypes.npos;
+}
+
 std::string_view without_sequence(std::string_view key) {
   return key.substr(0, key.size() - kSequence);
 }
@@ -91,7 +97,7 @@ std::optional<Keys> keys_of(std::string_view block) {
     key.resize(shared);
     key.append(block.substr(0, added));
     block.remove_prefix(added + value);
-    if (key.size() < kSequence) return std::nullopt;
+    if (!is_key(key)) return std::nullopt;
     if (keys.first.empty()) {
       keys.first = key;
     } else if (without_sequence(key) < without_sequence(keys.last)) {
@@ -130,11 +136,22 @@ std::optional<Keys> keys_of_block(std::string_view bytes, std::size_t at, std::s
   return plain ? keys_of(*plain) : std::nullopt;
 }
 
+// Returns whether a block may begin so: the key of its first entry shares nothing.
+bool may_be_block(std::string_view bytes) {
+  std::uint64_t size = 0;
+  if (bytes.starts_with('\0')) return true;
+  if (!take_varint(bytes, size) || bytes.empty()) return false;
+  std::size_t literals = static_cast<std::uint8_t>(bytes.front()) >> 4;
+  bytes.remove_prefix(1);
+  return take_length(bytes, literals) && literals > 0 && bytes.starts_with('\0');
+}
+
 // Finds the block behind damage that begins at `from`: somewhere there one begins.
 std::optional<Block> next_block(std::string_view bytes, std::size_t from) {
   constexpr std::size_t kReach = 32 << 10;
   const std::size_t end = std::min(from + kReach, bytes.size());
   for (std::size_t at = from + 1; at < end; ++at) {
+    if (!may_be_block(bytes.substr(at))) continue;
     const auto size = size_at(bytes, at, kReach);
     if (!size) continue;
     if (auto keys = keys_of_block(bytes, at, *size)) return Block{at, *size, std::move(*keys)};
