@@ -76,9 +76,9 @@ std::size_t tables_in(const std::string& directory) {
 
 // Else each start of a server that dies soon would apply all of it again.
 TEST(DiskCrash, WhatALongReplayHasAppliedIsWrittenToFiles) {
-  constexpr DiskStoreOptions kOptions{.recent = 16 << 20};
+  constexpr DiskStoreOptions kSmall{.recent = 16 << 20};
   if (SecondSelf::is_this()) {
-    DiskStore store(SecondSelf::argument(), kOptions);
+    DiskStore store(SecondSelf::argument(), kSmall);
     for (std::uint64_t batch = 1; batch <= 600; ++batch) append_batch(store, batch);
     store.sync();
     SecondSelf::tell(1);
@@ -90,7 +90,7 @@ TEST(DiskCrash, WhatALongReplayHasAppliedIsWrittenToFiles) {
     ASSERT_TRUE(writer.read<int>());
   }
   const std::size_t before = tables_in(directory / "data");
-  DiskStore store(directory / "data", kOptions);
+  DiskStore store(directory / "data", kSmall);
   EXPECT_EQ(batches_in(store), 600U) << "it serves meanwhile";
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (tables_in(directory / "data") == before && std::chrono::steady_clock::now() < until)

@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBlock = 4'096;
 
-DiskStoreOptions options_with(bool durable_writes, bool flushes) {
+DiskStoreOptions damage_options(bool durable_writes, bool flushes) {
   DiskStoreOptions options = flushes ? kSmallDisk : DiskStoreOptions{.log_segment_bytes = 64 << 10};
   options.durable_writes = durable_writes;
   return options;
@@ -64,10 +64,10 @@ class DiskDamaged : public testing::TestWithParam<bool> {
     const std::string path = SecondSelf::argument();
     std::mt19937_64 random(9);
     {
-      DiskStore store(path + "/made", options_with(GetParam(), true));
+      DiskStore store(path + "/made", damage_options(GetParam(), true));
       for (std::uint64_t batch = 1; batch <= 100; ++batch) append_batch(store, batch);
     }
-    DiskStore store(path + "/made", options_with(GetParam(), flushes));
+    DiskStore store(path + "/made", damage_options(GetParam(), flushes));
     Written written{.synced = 0, .appended = 100};
     for (int n = 0; n < 150; ++n) {
       append_batch(store, ++written.appended);
@@ -114,7 +114,7 @@ class DiskDamaged : public testing::TestWithParam<bool> {
     fs::copy(made_, copy_);
     write(copy_ / name, bytes);
     try {
-      const std::uint64_t batches = batches_in(DiskStore(copy_, options_with(GetParam(), false)));
+      const std::uint64_t batches = batches_in(DiskStore(copy_, damage_options(GetParam(), false)));
       EXPECT_GE(batches, written_.synced);
       EXPECT_LE(batches, written_.appended);
       return false;

@@ -16,7 +16,7 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Now kNow{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 1'000'000'000};
+constexpr Now kThen{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 1'000'000'000};
 constexpr UtcMs kUtc = 1'700'000'000'000;
 
 Endpoint full() {
@@ -39,7 +39,7 @@ std::string value_of(const Endpoint& endpoint) {
   return value;
 }
 
-std::string complaint(const std::string& value) {
+std::string endpoint_complaint(const std::string& value) {
   try {
     read_endpoint_value("hook", value);
   } catch (const StoreDamage& error) {
@@ -68,23 +68,25 @@ TEST(EndpointValues, FieldsOfANewerVersionAreKept) {
 
 TEST(EndpointValues, WhatIsBrokenIsRefusedByItsName) {
   const std::string value = value_of(full());
-  EXPECT_EQ(complaint(""),
+  EXPECT_EQ(endpoint_complaint(""),
             "the record of the endpoint under the key 686f6f6b is damaged: its version is not "
             "known");
-  EXPECT_NE(complaint("\x09" + value.substr(1)).find("version is not known"), std::string::npos);
-  EXPECT_NE(complaint(value.substr(0, value.size() - 1)).find("are broken"), std::string::npos);
-  EXPECT_NE(complaint(value.substr(0, 1)).find("a field is missing"), std::string::npos);
+  EXPECT_NE(endpoint_complaint("\x09" + value.substr(1)).find("version is not known"),
+            std::string::npos);
+  EXPECT_NE(endpoint_complaint(value.substr(0, value.size() - 1)).find("are broken"),
+            std::string::npos);
+  EXPECT_NE(endpoint_complaint(value.substr(0, 1)).find("a field is missing"), std::string::npos);
   std::string header = value;
   append_bytes(header, 4,
                "\x09"
                "abc");
-  EXPECT_NE(complaint(header).find("a header is cut short"), std::string::npos);
+  EXPECT_NE(endpoint_complaint(header).find("a header is cut short"), std::string::npos);
   std::string kind = value;
   append_number(kind, 1, 5);
-  EXPECT_NE(complaint(kind).find("of another kind"), std::string::npos);
+  EXPECT_NE(endpoint_complaint(kind).find("of another kind"), std::string::npos);
   std::string format = value;
   append_number(format, 5, 3);
-  EXPECT_NE(complaint(format).find("its format is not known"), std::string::npos);
+  EXPECT_NE(endpoint_complaint(format).find("its format is not known"), std::string::npos);
 }
 
 // --- The engine.
@@ -98,30 +100,30 @@ TYPED_TEST(EndpointStore, EndpointsComeBackAfterARestart) {
   TypeParam medium;
   std::uint64_t changes = 0;
   {
-    Engine engine(store_of(medium), {}, kNow);
+    Engine engine(store_of(medium), {}, kThen);
     EXPECT_TRUE(engine.endpoints().empty());
-    EXPECT_TRUE(engine.set_endpoint(kNow, "one", full()).done);
-    EXPECT_TRUE(engine.set_endpoint(kNow, "two", {.url = "http://a/", .tube = "t"}).done);
-    EXPECT_TRUE(engine.set_endpoint(kNow, "three", {.url = "http://b/", .tube = "t"}).done);
+    EXPECT_TRUE(engine.set_endpoint(kThen, "one", full()).done);
+    EXPECT_TRUE(engine.set_endpoint(kThen, "two", {.url = "http://a/", .tube = "t"}).done);
+    EXPECT_TRUE(engine.set_endpoint(kThen, "three", {.url = "http://b/", .tube = "t"}).done);
     changes = engine.endpoint_changes();
-    EXPECT_TRUE(engine.remove_endpoint(kNow, "two").done);
+    EXPECT_TRUE(engine.remove_endpoint(kThen, "two").done);
     EXPECT_GT(engine.endpoint_changes(), changes);
-    EXPECT_FALSE(engine.remove_endpoint(kNow, "two").done);
+    EXPECT_FALSE(engine.remove_endpoint(kThen, "two").done);
     store_of(medium).sync();
   }
   medium.reopen();
   {
-    Engine engine(store_of(medium), {}, kNow);
+    Engine engine(store_of(medium), {}, kThen);
     ASSERT_EQ(engine.endpoints().size(), 2u);
     EXPECT_EQ(engine.endpoints().at("one"), full());
     // Another one in its place has been there as long as the first.
-    const Now later{.utc_ns = kNow.utc_ns + 5'000'000'000, .mono_ns = kNow.mono_ns};
+    const Now later{.utc_ns = kThen.utc_ns + 5'000'000'000, .mono_ns = kThen.mono_ns};
     engine.set_endpoint(later, "one", {.url = "http://c/", .tube = "t"});
     engine.remove_endpoint(later, "three");
     store_of(medium).sync();
   }
   medium.reopen();
-  const Engine engine(store_of(medium), {}, kNow);
+  const Engine engine(store_of(medium), {}, kThen);
   ASSERT_EQ(engine.endpoints().size(), 1u);
   EXPECT_EQ(engine.endpoints().at("one").url, "http://c/");
   EXPECT_EQ(engine.endpoints().at("one").created, kUtc);
@@ -129,24 +131,24 @@ TYPED_TEST(EndpointStore, EndpointsComeBackAfterARestart) {
 
 TEST(Endpoints, AreBounded) {
   MemoryStore store;
-  Engine engine(store, {}, kNow);
+  Engine engine(store, {}, kThen);
   const Endpoint plain{.url = "http://a/", .tube = "t"};
   for (std::size_t n = 0; n < kMostEndpoints; ++n)
-    engine.set_endpoint(kNow, "e" + std::to_string(n), plain);
-  EXPECT_THROW(engine.set_endpoint(kNow, "more", plain), OverLimit);
-  EXPECT_TRUE(engine.set_endpoint(kNow, "e0", plain).done);  // in the place of another
-  engine.remove_endpoint(kNow, "e1");
-  EXPECT_TRUE(engine.set_endpoint(kNow, "more", plain).done);
+    engine.set_endpoint(kThen, "e" + std::to_string(n), plain);
+  EXPECT_THROW(engine.set_endpoint(kThen, "more", plain), OverLimit);
+  EXPECT_TRUE(engine.set_endpoint(kThen, "e0", plain).done);  // in the place of another
+  engine.remove_endpoint(kThen, "e1");
+  EXPECT_TRUE(engine.set_endpoint(kThen, "more", plain).done);
 
   Endpoint large = plain;
   large.headers = {{"a", std::string(kMostEndpointBytes, 'x')}};
-  EXPECT_THROW(engine.set_endpoint(kNow, "e0", large), std::invalid_argument);
+  EXPECT_THROW(engine.set_endpoint(kThen, "e0", large), std::invalid_argument);
   large.headers[0].second.resize(kMostEndpointBytes - std::string("http://a/ta").size());
-  EXPECT_TRUE(engine.set_endpoint(kNow, "more", large).done);
+  EXPECT_TRUE(engine.set_endpoint(kThen, "more", large).done);
   large.disabled = "it answered 410 Gone";  // so that the largest one can be disabled
-  EXPECT_TRUE(engine.set_endpoint(kNow, "more", large).done);
-  EXPECT_THROW(engine.set_endpoint(kNow, "", plain), std::invalid_argument);
-  EXPECT_THROW(engine.set_endpoint(kNow, "e0", {.url = "http://a/", .tube = ""}),
+  EXPECT_TRUE(engine.set_endpoint(kThen, "more", large).done);
+  EXPECT_THROW(engine.set_endpoint(kThen, "", plain), std::invalid_argument);
+  EXPECT_THROW(engine.set_endpoint(kThen, "e0", {.url = "http://a/", .tube = ""}),
                std::invalid_argument);
   EXPECT_EQ(engine.endpoints().at("e0"), engine.endpoints().at("e2"));
 }

@@ -125,9 +125,8 @@ class WrongClocks {
     if (boots_) pass(1);  // the engine sees that it is right, before the machine may boot again
   }
   void set_wrong() {
-    constexpr std::int64_t kHour = 3'600'000;
-    const std::int64_t size =
-        std::vector<std::int64_t>{5, 700, 1'000, 20'000, 40'000, kHour, 87'600 * kHour}[below(7)];
+    const std::int64_t size = std::vector<std::int64_t>{
+        5, 700, 1'000, 20'000, 40'000, Step::kHour, 87'600 * Step::kHour}[below(7)];
     set_error(one_in(2) ? size : -size);
     wrong_since_boot_ = true;
   }

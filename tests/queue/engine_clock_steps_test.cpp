@@ -11,18 +11,14 @@
 namespace carillon::queue {
 namespace {
 
-constexpr std::int64_t kHour = 3'600'000;
-constexpr std::int64_t kDay = 24 * kHour;
-constexpr std::int64_t kTenYears = 3'652 * kDay;
-
 TEST(EngineClock, AClockAheadForAMomentLeavesNoFarJobsInMemory) {
   VirtualQueue queue;
   const ClientId client = queue.engine().connect();
-  for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_at = queue.utc() + kDay});
-  queue.step_wall_clock(kTenYears);
+  for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_at = queue.utc() + Step::kDay});
+  queue.step_wall_clock(Step::kTenYears);
   queue.pass(0);
   EXPECT_EQ(queue.engine().stats().jobs.loaded, 100u);
-  queue.step_wall_clock(-kTenYears);
+  queue.step_wall_clock(-Step::kTenYears);
   queue.pass(0);
   EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
   queue.engine().check_invariants();
@@ -32,12 +28,12 @@ TEST(EngineClock, AClockAheadForAMomentLeavesNoFarJobsInMemory) {
 TEST(EngineClock, FarDelaysThatASlowClockCountedTakeNoMemoryWhenItIsPutRight) {
   VirtualQueue queue({.max_loaded_per_tube = 30, .step = 10});
   const ClientId client = queue.engine().connect();
-  queue.step_wall_clock(-kDay);
-  for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_in = kHour});
-  queue.step_wall_clock(kDay);
+  queue.step_wall_clock(-Step::kDay);
+  for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_in = Step::kHour});
+  queue.step_wall_clock(Step::kDay);
   for (int n = 0; n < 100; ++n) queue.pass(0);
   EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
-  EXPECT_EQ(queue.engine().job_stats(queue.now(), 7)->record.due, queue.utc() + kHour + 2);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), 7)->record.due, queue.utc() + Step::kHour + 2);
   queue.engine().check_invariants();
   queue.restart();
   EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
@@ -48,10 +44,10 @@ TEST(EngineClock, ACommandAfterAStepBackStoresFewJobs) {
   VirtualQueue queue;
   Engine& engine = queue.engine();
   const ClientId client = engine.connect();
-  queue.step_wall_clock(kHour);
+  queue.step_wall_clock(Step::kHour);
   for (int n = 0; n < 1'000; ++n) queue.put(client, "x", {.due_in = 40'000});
   const std::size_t before = queue.store().changed;
-  queue.step_wall_clock(-kHour);
+  queue.step_wall_clock(-Step::kHour);
   ASSERT_TRUE(engine.tube_stats(queue.now(), "default"));
   EXPECT_LE(queue.store().changed - before, 64u);
   EXPECT_EQ(engine.stats().jobs.loaded, 1'000u);
@@ -66,12 +62,12 @@ TEST(EngineClock, ACommandAfterAStepBackStoresFewJobs) {
 TEST(EngineClock, JobsInMemoryFollowTheClockThoughTheStoreFails) {
   VirtualQueue queue;
   const ClientId client = queue.engine().connect();
-  queue.step_wall_clock(kHour);
+  queue.step_wall_clock(Step::kHour);
   queue.put(client, "held", {.priority = 1});
   queue.put(client, "job", {.priority = 2, .due_in = 30'000});
   ASSERT_EQ(queue.reserve(client), "held");
   queue.store().faults.appends = true;
-  queue.step_wall_clock(-kHour);
+  queue.step_wall_clock(-Step::kHour);
   EXPECT_THROW(queue.pass(0), StoreError);
   queue.add_ns(30'001 * kMs);
   EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
@@ -86,9 +82,9 @@ TEST(EngineClock, JobsInMemoryFollowTheClockThoughTheStoreFails) {
 TEST(EngineClock, ACrashWhileRecordsFollowAStepBackMakesNothingEarlyOrLate) {
   VirtualQueue queue({.step = 10});
   const ClientId client = queue.engine().connect();
-  queue.step_wall_clock(kHour);
+  queue.step_wall_clock(Step::kHour);
   for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_in = 30'000});
-  queue.step_wall_clock(-kHour);
+  queue.step_wall_clock(-Step::kHour);
   queue.pass(0);
   queue.restart();
   queue.pass(29'999);
@@ -103,11 +99,11 @@ TEST(EngineClock, ACrashWhileRecordsFollowAStepBackMakesNothingEarlyOrLate) {
 TEST(EngineClock, AFailingStoreDelaysFarJobsAndIsReported) {
   VirtualQueue queue({.load_ahead = 10});
   const ClientId client = queue.engine().connect();
-  queue.step_wall_clock(kHour);
+  queue.step_wall_clock(Step::kHour);
   queue.put(client, "job", {.due_in = 1'000});
   queue.add_ns(1'002 * kMs);
   queue.store().faults.appends = true;
-  queue.step_wall_clock(-kHour);
+  queue.step_wall_clock(-Step::kHour);
   EXPECT_THROW(queue.pass(0), StoreError);
   EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
   queue.store().faults = {};
@@ -124,7 +120,7 @@ TEST(EngineClock, TimeInWhichNothingRanCounts) {
   const ClientId client = queue.engine().connect();
   queue.put(client, "delay", {.due_in = 30'000});
   queue.put(client, "moment", {.due_at = queue.utc() + 30'000});
-  queue.add_ns(kHour * kMs);
+  queue.add_ns(Step::kHour * kMs);
   queue.pass(0);
   EXPECT_EQ(queue.reserve(client), "delay");
   EXPECT_EQ(queue.reserve(client), "moment");
@@ -152,11 +148,11 @@ TEST(EngineClock, AJobWhoseDelayEndsWithTheStepGoesToAWaitingClient) {
   VirtualQueue queue;
   const ClientId client = queue.engine().connect();
   const ClientId waiting = queue.engine().connect();
-  queue.step_wall_clock(kHour);
+  queue.step_wall_clock(Step::kHour);
   queue.put(client, "job", {.due_in = 30'000});
   queue.wait(waiting);
   queue.add_ns(30'010 * kMs);
-  queue.step_wall_clock(-kHour);
+  queue.step_wall_clock(-Step::kHour);
   queue.pass(0);
   EXPECT_EQ(queue.deliveries(), (std::vector<std::string>{"2:job"}));
   queue.engine().check_invariants();
@@ -167,7 +163,7 @@ TEST(EngineClock, TheLastMomentIsFarAway) {
   VirtualQueue queue({.load_ahead = kLastDue});
   queue.put(queue.engine().connect(), "job", {.due_at = kLastDue});
   queue.pass(0);
-  EXPECT_GT(*queue.engine().next_wakeup(), queue.now().mono_ns + kDay * kMs);
+  EXPECT_GT(*queue.engine().next_wakeup(), queue.now().mono_ns + Step::kDay * kMs);
 }
 
 TEST(EngineClock, AStepIsNoticedByADisconnect) {
@@ -177,7 +173,7 @@ TEST(EngineClock, AStepIsNoticedByADisconnect) {
   queue.put(worker, "held", {.due_at = queue.utc() + 40'000});
   ASSERT_TRUE(queue.engine().reserve_job(worker, queue.now(), 1));
   queue.wait(waiting);
-  queue.step_wall_clock(kHour);
+  queue.step_wall_clock(Step::kHour);
   queue.engine().disconnect(worker, queue.now());
   queue.engine().check_invariants();
   EXPECT_EQ(queue.deliveries(), (std::vector<std::string>{"2:held"}));

@@ -12,11 +12,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000;
-constexpr std::int64_t kHour = 3'600'000;
-constexpr std::int64_t kDay = 24 * kHour;
-constexpr std::int64_t kTenYears = 3'652 * kDay;
-
 // How often the wall clock is wrong, in ms: ahead or behind.
 class EngineClocks : public testing::TestWithParam<std::int64_t> {
  protected:
@@ -59,9 +54,11 @@ class EngineClocks : public testing::TestWithParam<std::int64_t> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Ahead, EngineClocks,
-                         testing::Values(kSecond, 20 * kSecond, kHour, kTenYears));
+                         testing::Values(Step::kSecond, 20 * Step::kSecond, Step::kHour,
+                                         Step::kTenYears));
 INSTANTIATE_TEST_SUITE_P(Behind, EngineClocks,
-                         testing::Values(-kSecond, -20 * kSecond, -kHour, -kTenYears));
+                         testing::Values(-Step::kSecond, -20 * Step::kSecond, -Step::kHour,
+                                         -Step::kTenYears));
 
 // --- A wrong clock for a moment harms nothing that was put before.
 
@@ -73,10 +70,10 @@ TEST_P(EngineClocks, AMomentHarmsNoNearDelay) {
 }
 
 TEST_P(EngineClocks, AMomentHarmsNoFarDelay) {
-  queue.put(client, "job", {.due_in = 3 * kHour});
+  queue.put(client, "job", {.due_in = 3 * Step::kHour});
   step(GetParam());
   step(-GetParam());
-  expect_in(3 * kHour, "job");
+  expect_in(3 * Step::kHour, "job");
 }
 
 TEST_P(EngineClocks, AMomentHarmsNoNearMoment) {
@@ -87,10 +84,10 @@ TEST_P(EngineClocks, AMomentHarmsNoNearMoment) {
 }
 
 TEST_P(EngineClocks, AMomentHarmsNoFarMoment) {
-  queue.put(client, "job", {.due_at = queue.utc() + 3 * kHour});
+  queue.put(client, "job", {.due_at = queue.utc() + 3 * Step::kHour});
   step(GetParam());
   step(-GetParam());
-  expect_in(3 * kHour, "job");
+  expect_in(3 * Step::kHour, "job");
 }
 
 TEST_P(EngineClocks, AMomentAndARestartHarmNothing) {
@@ -106,7 +103,7 @@ TEST_P(EngineClocks, AMomentAndARestartHarmNothing) {
 
 TEST_P(EngineClocks, AMomentBetweenTwoRestartsHarmsNothing) {
   queue.put(client, "delay", {.due_in = 30'000});
-  queue.put(client, "far", {.due_in = 3 * kHour});
+  queue.put(client, "far", {.due_in = 3 * Step::kHour});
   queue.put(client, "moment", {.due_at = queue.utc() + 25'000});
   queue.step_wall_clock(GetParam());
   restart();
@@ -114,7 +111,7 @@ TEST_P(EngineClocks, AMomentBetweenTwoRestartsHarmsNothing) {
   restart();
   expect_in(25'000, "moment");
   expect_in(5'000 - kRounding, "delay");
-  expect_in(3 * kHour - 30'000 - kRounding, "far");
+  expect_in(3 * Step::kHour - 30'000 - kRounding, "far");
 }
 
 // --- A delay lasts as long as was asked for, whatever the wall clock does.
@@ -136,10 +133,10 @@ TEST_P(EngineClocks, ADelayThatAWrongClockCountedLastsWhenItIsPutRight) {
 
 TEST_P(EngineClocks, AFarDelayThatAWrongClockCountedLastsWhenItIsPutRight) {
   step(GetParam());
-  queue.put(client, "job", {.due_in = 3 * kHour});
+  queue.put(client, "job", {.due_in = 3 * Step::kHour});
   queue.pass(1'000);
   step(-GetParam());
-  expect_in(3 * kHour - 1'000, "job");
+  expect_in(3 * Step::kHour - 1'000, "job");
 }
 
 TEST_P(EngineClocks, ADelayOfAReleaseLasts) {
@@ -168,18 +165,18 @@ TEST_P(EngineClocks, AReadyJobStaysReadyWhenTheClockIsPutRight) {
 // The clock was wrong when the delay was counted, and put right while no process ran.
 TEST_P(EngineClocks, AFarDelayLastsWhenTheClockIsPutRightOverARestart) {
   step(GetParam());
-  queue.put(client, "job", {.due_in = 3 * kHour});
+  queue.put(client, "job", {.due_in = 3 * Step::kHour});
   queue.step_wall_clock(-GetParam());
   restart();
-  expect_in(3 * kHour, "job");
+  expect_in(3 * Step::kHour, "job");
 }
 
 // --- A moment is due when the wall clock shows it.
 
 TEST_P(EngineClocks, AMomentIsDueByTheWallClock) {
-  queue.put(client, "job", {.due_at = queue.utc() + 11 * static_cast<UtcMs>(kTenYears)});
+  queue.put(client, "job", {.due_at = queue.utc() + 11 * static_cast<UtcMs>(Step::kTenYears)});
   step(GetParam());
-  expect_in(static_cast<Millis>(11 * kTenYears - GetParam()), "job");
+  expect_in(static_cast<Millis>(11 * Step::kTenYears - GetParam()), "job");
 }
 
 TEST_P(EngineClocks, AMomentThatIsPutMeanwhileIsDueByTheRightClock) {
@@ -272,7 +269,7 @@ TEST_P(EngineClocks, WhatIsPutWhileTheClockIsWrongAfterABootComesInTimeOnceItIsP
   queue.crash(1'000, GetParam());
   client = queue.engine().connect();
   queue.put(client, "near", {.due_in = 30'000});
-  queue.put(client, "far", {.due_in = 3 * kHour});
+  queue.put(client, "far", {.due_in = 3 * Step::kHour});
   restart();
   step(-GetParam());
   // What was counted anew twice may be so much later.
@@ -281,7 +278,7 @@ TEST_P(EngineClocks, WhatIsPutWhileTheClockIsWrongAfterABootComesInTimeOnceItIsP
   EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
   queue.pass(kTwice);
   expect_in(0, "near");
-  queue.pass(3 * kHour - 30'000 - kTwice);
+  queue.pass(3 * Step::kHour - 30'000 - kTwice);
   EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
   queue.pass(kTwice);
   expect_in(0, "far");

@@ -16,8 +16,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Millis kDay = 86'400'000;
-
 // Carries out all that is to be done at this moment.
 void settle(VirtualQueue& queue) {
   for (int turns = 0; turns < 10'000; ++turns) {

@@ -14,10 +14,6 @@ namespace {
 
 using Result = PutOutcome::Result;
 
-constexpr Millis kMinute = 60'000;
-constexpr Millis kHour = 60 * kMinute;
-constexpr Millis kDay = 24 * kHour;
-
 class EngineDoubt : public testing::Test {
  protected:
   EngineDoubt() { meet(); }

@@ -17,8 +17,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Millis kMinute = 60'000;
-
 // A store that can estimate: it counts.
 class EstimatingStore final : public MemoryStore, public DueEstimates {
  public:

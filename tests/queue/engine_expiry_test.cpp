@@ -80,7 +80,6 @@ TEST_F(EngineExpiry, AJobThatWouldExpireBeforeItIsDueIsRefused) {
     }
     return refused;
   };
-  constexpr Millis kHour = 3'600'000;
   const UtcMs now = queue.utc();
   for (const Millis due : {Millis{2}, kHour}) {
     for (const PutOrder& order : {PutOrder{.due_in = due}, PutOrder{.due_at = now + due},
@@ -107,7 +106,6 @@ TEST_F(EngineExpiry, ARefusalSaysBothTimesAndChangesNothing) {
   const JobId id = put("a", {.key = "k"});
   const std::string why =
       "the job would expire in 1800000 ms, and be due in 3600000 ms: no worker would get it";
-  constexpr Millis kHour = 3'600'000;
   const auto told = [](auto change) {
     try {
       change();
@@ -131,7 +129,6 @@ TEST_F(EngineExpiry, ARefusalSaysBothTimesAndChangesNothing) {
 
 // A worker released them to after that.
 TEST_F(EngineExpiry, APutThatIsRepeatedTooLateLearnsThatItsJobIsThere) {
-  constexpr Millis kMinute = 60'000;
   PutOrder order{.due_in = 10 * kMinute, .key = "k", .expires_at = queue.utc() + 15 * kMinute};
   put("a", order);
   queue.pass(6 * kMinute);
@@ -288,15 +285,14 @@ TEST_F(EngineExpiry, WhatCannotBeStoredIsTriedAgain) {
 }
 
 TEST_F(EngineExpiry, BothEndWithTheYear9999) {
-  using Result = PutOutcome::Result;
   const auto put_it = [&](const PutOrder& order) {
     return engine.put(producer, queue.now(), order, "a").result;
   };
-  EXPECT_EQ(put_it({.expires_at = kLastDue}), Result::kInserted);
-  EXPECT_EQ(put_it({.expires_at = kLastDue + 1}), Result::kTooFar);
-  EXPECT_EQ(put_it({.expires_in = kLastDue}), Result::kTooFar);
-  EXPECT_EQ(put_it({.due_at = kLastDue, .spread = kLastDue}), Result::kTooFar);
-  EXPECT_EQ(put_it({.due_in = UINT64_MAX, .spread = UINT64_MAX}), Result::kTooFar);
+  EXPECT_EQ(put_it({.expires_at = kLastDue}), PutOutcome::Result::kInserted);
+  EXPECT_EQ(put_it({.expires_at = kLastDue + 1}), PutOutcome::Result::kTooFar);
+  EXPECT_EQ(put_it({.expires_in = kLastDue}), PutOutcome::Result::kTooFar);
+  EXPECT_EQ(put_it({.due_at = kLastDue, .spread = kLastDue}), PutOutcome::Result::kTooFar);
+  EXPECT_EQ(put_it({.due_in = UINT64_MAX, .spread = UINT64_MAX}), PutOutcome::Result::kTooFar);
 }
 
 // --- Spread

@@ -25,8 +25,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Millis kDay = 86'400'000;
-
 struct GroupsModel {
   struct Job {
     std::string group;

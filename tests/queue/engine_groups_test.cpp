@@ -20,8 +20,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Millis kDay = 86'400'000;
-
 class EngineGroups : public EngineTest {
  protected:
   JobId put(const std::string& group, const std::string& body, PutOrder order = {}) {

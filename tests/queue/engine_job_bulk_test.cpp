@@ -20,10 +20,6 @@ namespace {
 
 using Action = JobBulk::Action;
 
-constexpr Millis kHour = 3'600'000;
-constexpr std::uint32_t kBuried = bit_of(JobState::kBuried);
-constexpr std::uint32_t kDelayed = bit_of(JobState::kDelayed);
-
 JobBulk bulk_of(Action action, const JobFilter& filter = {}, const std::string& to = {}) {
   return {.action = action, .list = {.tube = "default", .filter = filter}, .to = to};
 }

@@ -21,11 +21,8 @@ namespace {
 
 using Ids = std::vector<JobId>;
 
-constexpr std::uint32_t kDelayed = bit_of(JobState::kDelayed);
 constexpr std::uint32_t kReady = bit_of(JobState::kReady);
 constexpr std::uint32_t kReserved = bit_of(JobState::kReserved);
-constexpr std::uint32_t kBuried = bit_of(JobState::kBuried);
-constexpr Millis kHour = 3'600'000;
 
 class JobLists : public EngineTest {
  protected:

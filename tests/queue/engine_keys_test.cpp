@@ -319,7 +319,6 @@ TEST_F(EngineKeysTest, ADebounceIsDueNoEarlierThanBefore) {
 }
 
 TEST_F(EngineKeysTest, AFarJobIsReplacedToo) {
-  constexpr Millis kDay = 86'400'000;
   put("k", "a", {}, kDay);
   put("k", "b", OnConflict::kReplace, 2 * kDay);
   EXPECT_EQ(engine.stats().jobs.loaded, 0U);

@@ -10,8 +10,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Millis kDay = 86'400'000;
-
 class EngineKick : public EngineTest {
  protected:
   std::vector<JobId> put(int jobs, PutOrder order = {.due_in = kDay}) {

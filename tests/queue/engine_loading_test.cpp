@@ -11,8 +11,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Millis kDay = 86'400'000;
-
 std::uint64_t loaded(VirtualQueue& queue) {
   return queue.engine().stats().jobs.loaded;
 }

@@ -22,7 +22,7 @@ namespace carillon::queue {
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
-constexpr Now kNow{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 1'000 * kMs};
+constexpr Now kStart{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 1'000 * kMs};
 
 // From the next append on, the `failing`th allocation fails.
 class ShortStore : public MemoryStore {
@@ -37,16 +37,17 @@ class ShortStore : public MemoryStore {
 
 struct World {
   World()
-      : engine(store, {.calendar = TestCalendar::calendar(), .boot = std::string(36, 'b')}, kNow) {
+      : engine(store, {.calendar = TestCalendar::calendar(), .boot = std::string(36, 'b')},
+               kStart) {
     engine.watch(worker, "default");
-    engine.put(client, kNow, {}, "held");
-    engine.put(client, kNow, {}, "held, too");
-    engine.put(client, kNow, {.due_in = 1'000}, "near");
-    engine.put(client, kNow, {.group = "g"}, "of a group");
-    for (JobId id = 1; id <= 2; ++id) engine.reserve_job(worker, kNow, id);
-    engine.put(client, kNow, {}, "buried");
-    engine.bury_job(kNow, 5);
-    engine.set_schedule(kNow, "there", {.body = "x", .every = 60'000});
+    engine.put(client, kStart, {}, "held");
+    engine.put(client, kStart, {}, "held, too");
+    engine.put(client, kStart, {.due_in = 1'000}, "near");
+    engine.put(client, kStart, {.group = "g"}, "of a group");
+    for (JobId id = 1; id <= 2; ++id) engine.reserve_job(worker, kStart, id);
+    engine.put(client, kStart, {}, "buried");
+    engine.bury_job(kStart, 5);
+    engine.set_schedule(kStart, "there", {.body = "x", .every = 60'000});
   }
   ShortStore store;
   Engine engine;
@@ -93,48 +94,51 @@ struct Case {
 
 TEST(EngineMemory, ACommandThatIsShortOfMemoryBehindItsAppendEndsTheProcess) {
   const std::vector<Case> cases = {
-      {"put", [](World& w) { w.engine.put(w.client, kNow, {}, "x"); }},
-      {"put near", [](World& w) { w.engine.put(w.client, kNow, {.due_in = 500}, "x"); }},
-      {"put far", [](World& w) { w.engine.put(w.client, kNow, {.due_in = 90'000'000}, "x"); },
+      {"put", [](World& w) { w.engine.put(w.client, kStart, {}, "x"); }},
+      {"put near", [](World& w) { w.engine.put(w.client, kStart, {.due_in = 500}, "x"); }},
+      {"put far", [](World& w) { w.engine.put(w.client, kStart, {.due_in = 90'000'000}, "x"); },
        false},
       {"put for a waiting client",
        [](World& w) {
          w.engine.use(w.client, "t");
          w.engine.watch(w.idle, "t");
-         w.engine.reserve(w.idle, kNow, {});
-         w.engine.put(w.client, kNow, {}, "x");
+         w.engine.reserve(w.idle, kStart, {});
+         w.engine.put(w.client, kStart, {}, "x");
        }},
-      {"put of a group", [](World& w) { w.engine.put(w.client, kNow, {.group = "h"}, "x"); }},
+      {"put of a group", [](World& w) { w.engine.put(w.client, kStart, {.group = "h"}, "x"); }},
       {"put_all",
        [](World& w) {
          const std::vector<NewJob> jobs(3, {.order = {.group = "h"}, .body = "x"});
-         w.engine.put_all(w.client, kNow, jobs);
+         w.engine.put_all(w.client, kStart, jobs);
        }},
-      {"release", [](World& w) { w.engine.release(w.worker, kNow, 1, 0, 500); }, false},
+      {"release", [](World& w) { w.engine.release(w.worker, kStart, 1, 0, 500); }, false},
       {"release_all",
        [](World& w) {
          const std::vector<JobId> ids = {1, 2};
-         w.engine.release_all(w.worker, kNow, ids, 0, 500);
+         w.engine.release_all(w.worker, kStart, ids, 0, 500);
        },
        false},
-      {"fail", [](World& w) { w.engine.fail(w.worker, kNow, 1, {.error = "e", .delay = 500}); }},
+      {"fail", [](World& w) { w.engine.fail(w.worker, kStart, 1, {.error = "e", .delay = 500}); }},
       {"remove_all",
        [](World& w) {
          const std::vector<JobId> ids = {1, 2, 3};
-         w.engine.remove_all(w.worker, kNow, ids);
+         w.engine.remove_all(w.worker, kStart, ids);
        },
        false},
-      {"patch", [](World& w) { w.engine.patch(kNow, 3, {.due_in = 2'000}); }, false},
-      {"kick", [](World& w) { w.engine.kick_job(kNow, 5); }},
-      {"reserve a buried job", [](World& w) { w.engine.reserve_job(w.worker, kNow, 5); }},
-      {"set_tube", [](World& w) { w.engine.set_tube(kNow, "t", {.limits = {.max_running = 1}}); }},
+      {"patch", [](World& w) { w.engine.patch(kStart, 3, {.due_in = 2'000}); }, false},
+      {"kick", [](World& w) { w.engine.kick_job(kStart, 5); }},
+      {"reserve a buried job", [](World& w) { w.engine.reserve_job(w.worker, kStart, 5); }},
+      {"set_tube",
+       [](World& w) { w.engine.set_tube(kStart, "t", {.limits = {.max_running = 1}}); }},
       {"set_group",
-       [](World& w) { w.engine.set_group(kNow, "default", "h", {.limits = {.max_running = 1}}); }},
+       [](World& w) {
+         w.engine.set_group(kStart, "default", "h", {.limits = {.max_running = 1}});
+       }},
       {"move",
        [](World& w) {
          JobBulk bulk{.action = JobBulk::Action::kMove, .list = {.tube = "default"}};
          bulk.to = "t";
-         w.engine.change_jobs(kNow, bulk);
+         w.engine.change_jobs(kStart, bulk);
        }},
       {"spread",
        [](World& w) {
@@ -142,23 +146,23 @@ TEST(EngineMemory, ACommandThatIsShortOfMemoryBehindItsAppendEndsTheProcess) {
          bulk.list.filter.due_from = 1'700'000'000'000;
          bulk.list.filter.due_before = bulk.list.filter.due_from + 1'500;
          bulk.over = 86'400'000;
-         w.engine.change_jobs(kNow, bulk);
+         w.engine.change_jobs(kStart, bulk);
        },
        false},
       {"set_endpoint",
-       [](World& w) { w.engine.set_endpoint(kNow, "e", {.url = "http://a/", .tube = "t"}); },
+       [](World& w) { w.engine.set_endpoint(kStart, "e", {.url = "http://a/", .tube = "t"}); },
        false},
       {"set_schedule",
-       [](World& w) { w.engine.set_schedule(kNow, "s", {.body = "x", .every = 60'000}); }, false},
-      {"trigger", [](World& w) { w.engine.trigger_schedule(kNow, "there"); }},
+       [](World& w) { w.engine.set_schedule(kStart, "s", {.body = "x", .every = 60'000}); }, false},
+      {"trigger", [](World& w) { w.engine.trigger_schedule(kStart, "there"); }},
       {"trigger with a token",
        [](World& w) {
-         w.engine.trigger_schedule(kNow, "there", {.once = "t", .tells_job = true});
+         w.engine.trigger_schedule(kStart, "there", {.once = "t", .tells_job = true});
        }},
       {"put_all with a token",
        [](World& w) {
          const std::vector<NewJob> jobs(1, {.order = {.group = "h"}, .body = "x"});
-         w.engine.put_all(w.client, kNow, jobs, {.once = "t", .tells_job = true});
+         w.engine.put_all(w.client, kStart, jobs, {.once = "t", .tells_job = true});
        }},
   };
   for (const Case& one : cases) {

@@ -12,8 +12,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Millis kDay = 86'400'000;
-
 TEST(EngineRestart, IdsGoOnAfterACrashAndWithoutAGapAfterAClose) {
   VirtualQueue queue;
   EXPECT_EQ(queue.put(queue.engine().connect(), "a"), 1u);

@@ -18,8 +18,6 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Millis kHour = 3'600'000;
-
 class EngineRetention : public EngineTest {
  protected:
   void keep(Millis retention, std::string_view tube = "default") {

@@ -26,14 +26,12 @@
 #include "queue/failing_store.h"
 #include "queue/seed.h"
 #include "queue/test_calendar.h"
+#include "queue/virtual_queue.h"
 
 namespace carillon::queue {
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;  // ns
-constexpr Millis kSecond = 1'000;
-constexpr Millis kHour = 3'600 * kSecond;
-constexpr Millis kDay = 24 * kHour;
 constexpr UtcMs kBegin = 1'700'000'000'000;
 constexpr UtcMs kEnd = kBegin + 3'652 * kDay;
 

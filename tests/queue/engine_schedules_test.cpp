@@ -17,11 +17,6 @@ namespace {
 
 using What = ScheduleEvent::What;
 
-constexpr Millis kSecond = 1'000;
-constexpr Millis kMinute = 60 * kSecond;
-constexpr Millis kHour = 60 * kMinute;
-constexpr Millis kDay = 24 * kHour;
-
 class SchedulesTest : public testing::Test {
  protected:
   // At 2023-11-14T22:13:20Z.

@@ -18,7 +18,7 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Now kNow{.utc_ns = 1'000'000'000'000, .mono_ns = 1'000'000};
+constexpr Now kEarly{.utc_ns = 1'000'000'000'000, .mono_ns = 1'000'000};
 constexpr std::uint32_t kBytes = 5 * kBodyPiece / 2;
 
 std::string_view piece_of(std::string_view body, const LargeBody& so_far) {
@@ -48,50 +48,50 @@ TYPED_TEST(LargeBodyTest, IsWholeAfterARestartAndGoesWithItsJob) {
   const std::string body = body_of(1, kBytes);
   JobId id = 0;
   {
-    Engine engine(this->store(), {}, kNow);
+    Engine engine(this->store(), {}, kEarly);
     const ClientId client = engine.connect();
     LargeBody large = engine.begin_body(kBytes);
     while (large.put < large.bytes) {
       EXPECT_EQ(this->store().find(large.id), std::nullopt);
       engine.add_piece(large, piece_of(body, large));
     }
-    id = engine.put(client, kNow, {.priority = 7}, large).id;
+    id = engine.put(client, kEarly, {.priority = 7}, large).id;
     EXPECT_EQ(id, large.id);
     engine.check_invariants();
   }
   this->medium_.reopen();
   EXPECT_TRUE(this->store().recover().unfinished.empty());
-  Engine engine(this->store(), {}, kNow);
+  Engine engine(this->store(), {}, kEarly);
   const ClientId client = engine.connect();
-  const auto job = engine.reserve(client, kNow, 0);
+  const auto job = engine.reserve(client, kEarly, 0);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->job.id, id);
   EXPECT_EQ(job->job.body_bytes, kBytes);
   EXPECT_TRUE(this->whole(id) == body);
-  EXPECT_TRUE(engine.remove(client, kNow, id).done);
+  EXPECT_TRUE(engine.remove(client, kEarly, id).done);
   for (std::uint32_t piece = 0; piece < pieces_of(kBytes); ++piece)
     EXPECT_FALSE(this->has_piece(id, piece)) << piece;
 }
 
 TYPED_TEST(LargeBodyTest, IsCutIntoPiecesByAPutOfAllOfIt) {
-  Engine engine(this->store(), {}, kNow);
+  Engine engine(this->store(), {}, kEarly);
   const ClientId client = engine.connect();
   for (const std::size_t size : {kBodyPiece - 1, kBodyPiece, kBodyPiece + 1, 3 * kBodyPiece}) {
     const std::string body = body_of(size, size);
-    const JobId id = engine.put(client, kNow, {}, body).id;
+    const JobId id = engine.put(client, kEarly, {}, body).id;
     EXPECT_TRUE(this->whole(id) == body) << size;
     EXPECT_LE(this->store().body(id).size(), kBodyPiece);
   }
 }
 
 TYPED_TEST(LargeBodyTest, LeavesNothingIfItIsGivenUp) {
-  Engine engine(this->store(), {}, kNow);
+  Engine engine(this->store(), {}, kEarly);
   const ClientId client = engine.connect();
   LargeBody large = engine.begin_body(kBytes);
   engine.add_piece(large, piece_of(body_of(1, kBytes), large));
   engine.give_up(large);
   EXPECT_FALSE(this->has_piece(large.id, 0));
-  const PutOutcome refused = engine.put(client, kNow, {.due_in = kLastDue}, body_of(2, kBytes));
+  const PutOutcome refused = engine.put(client, kEarly, {.due_in = kLastDue}, body_of(2, kBytes));
   EXPECT_EQ(refused.id, 0U);
   EXPECT_TRUE(this->store().recover().unfinished.empty());
   engine.check_invariants();
@@ -101,7 +101,7 @@ TYPED_TEST(LargeBodyTest, LeavesNothingIfItIsGivenUp) {
 TYPED_TEST(LargeBodyTest, LeavesNothingAfterTheNextStartIfItWasNotFinished) {
   std::vector<JobId> ids;
   {
-    Engine engine(this->store(), {}, kNow);
+    Engine engine(this->store(), {}, kEarly);
     for (int pieces = 0; pieces <= 3; ++pieces) {
       LargeBody large = engine.begin_body(kBytes);
       ids.push_back(large.id);
@@ -110,21 +110,21 @@ TYPED_TEST(LargeBodyTest, LeavesNothingAfterTheNextStartIfItWasNotFinished) {
   }
   this->medium_.reopen();
   EXPECT_EQ(this->store().recover().unfinished.size(), ids.size());
-  Engine engine(this->store(), {}, kNow);
+  Engine engine(this->store(), {}, kEarly);
   EXPECT_TRUE(this->store().recover().unfinished.empty());
   for (const JobId id : ids) {
     EXPECT_EQ(this->store().find(id), std::nullopt);
     for (std::uint32_t piece = 0; piece < 3; ++piece) EXPECT_FALSE(this->has_piece(id, piece));
   }
   const ClientId client = engine.connect();
-  EXPECT_GT(engine.put(client, kNow, {}, "later").id, ids.back());
+  EXPECT_GT(engine.put(client, kEarly, {}, "later").id, ids.back());
 }
 
 // The allocator is asked what is in use. (It knows nothing of that under a sanitizer.)
 TEST(LargeBodyInMemory, TakesWhatTheStoreSays) {
   const std::string piece(kBodyPiece, 'b');
   MemoryStore store;
-  Engine engine(store, {}, kNow);
+  Engine engine(store, {}, kEarly);
   const auto before = ::mallinfo2();
   LargeBody body = engine.begin_body(20 * kBodyPiece);
   while (body.put < 17 * kBodyPiece) engine.add_piece(body, piece);

@@ -17,8 +17,7 @@
 namespace carillon::queue {
 namespace {
 
-constexpr Now kNow{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 1'000'000'000};
-constexpr Millis kDay = 86'400'000;
+constexpr Now kBegin{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 1'000'000'000};
 
 // The CPU time of this thread, which other programs on the machine do not change, in ms.
 double cpu_ms() {
@@ -36,7 +35,7 @@ void put_one_each(Engine& engine, ClientId client, std::size_t first, std::size_
                   Millis delay) {
   for (std::size_t n = first; n < last; ++n) {
     engine.use(client, name(n));
-    engine.put(client, kNow, {.due_in = delay}, "x");
+    engine.put(client, kBegin, {.due_in = delay}, "x");
   }
 }
 
@@ -65,11 +64,11 @@ TEST(ManyTubes, AStartAsksForAThousandTubesAtOnce) {
   for (const Millis delay : {Millis{0}, kDay}) {
     CountingStore store;
     {
-      Engine engine(store, {}, kNow);
+      Engine engine(store, {}, kBegin);
       put_one_each(engine, engine.connect(), 0, 4'500, delay);
     }
     store.scans = store.scans_of_many = 0;
-    const Engine engine(store, {}, kNow);
+    const Engine engine(store, {}, kBegin);
     EXPECT_EQ(store.scans, 0u);
     EXPECT_EQ(store.scans_of_many, 5u);
     EXPECT_EQ(engine.stats().jobs.ready, delay == 0 ? 4'500u : 0u);
@@ -108,14 +107,14 @@ TEST(ManyTubes, EachHasAllOfItsDueJobsInTheirOrderAtTheFirstReserve) {
 TEST(ManyTubes, EmptyOnesAreNotThereAfterARestart) {
   MemoryStore store;
   {
-    Engine engine(store, {}, kNow);
+    Engine engine(store, {}, kBegin);
     const ClientId client = engine.connect();
     put_one_each(engine, client, 0, 3, 0);
-    for (const JobId id : {1u, 3u}) EXPECT_TRUE(engine.remove(client, kNow, id).done);
+    for (const JobId id : {1u, 3u}) EXPECT_TRUE(engine.remove(client, kBegin, id).done);
     EXPECT_EQ(engine.tubes(), (std::vector<std::string>{"default", name(2), name(1)}));
     engine.watch(client, "watched");
   }
-  Engine engine(store, {}, kNow);
+  Engine engine(store, {}, kBegin);
   EXPECT_EQ(engine.tubes(), (std::vector<std::string>{name(1), "default"}));
 }
 
@@ -125,14 +124,14 @@ TEST(ManyTubes, AStartTakesTimeInProportionToThem) {
     const DiskStoreOptions options{.durable_writes = false};
     {
       DiskStore store(directory / "data", options);
-      Engine engine(store, {}, kNow);
+      Engine engine(store, {}, kBegin);
       put_one_each(engine, engine.connect(), 0, tubes, kDay);
     }
     double best = 1e9;
     for (int i = 0; i < 3; ++i) {
       const double from = cpu_ms();
       DiskStore store(directory / "data", options);
-      const Engine engine(store, {}, kNow);
+      const Engine engine(store, {}, kBegin);
       best = std::min(best, cpu_ms() - from);
       EXPECT_EQ(engine.stats().jobs.delayed, tubes);
     }

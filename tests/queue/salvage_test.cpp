@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Now kNow{.utc_ns = 1'000'000'000'000, .mono_ns = 1};
+constexpr Now kAtSalvage{.utc_ns = 1'000'000'000'000, .mono_ns = 1};
 
 class StoreCheckSalvage : public testing::Test {
  protected:
@@ -120,8 +120,8 @@ TEST_F(StoreCheckSalvage, ATubeOfGroupsThatIsLostIsMadeAnew) {
   EXPECT_EQ(head->name, "salvaged-500");
   EXPECT_GT(head->lanes, 100u);
   EXPECT_LT(head->lanes, kTubes - 1);
-  Engine engine(store, {}, kNow);
-  const JobCounts jobs = engine.stats(kNow).jobs;
+  Engine engine(store, {}, kAtSalvage);
+  const JobCounts jobs = engine.stats(kAtSalvage).jobs;
   EXPECT_EQ(jobs.delayed + jobs.ready, kTubes - 1);
 }
 

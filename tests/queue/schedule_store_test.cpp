@@ -65,7 +65,7 @@ std::string from_hex(std::string_view digits) {
   return bytes;
 }
 
-std::string complaint(const std::string& value) {
+std::string schedule_complaint(const std::string& value) {
   try {
     read_schedule_value("nightly", value);
   } catch (const StoreDamage& error) {
@@ -114,17 +114,19 @@ TEST(ScheduleValues, FieldsOfANewerVersionAreKept) {
 }
 
 TEST(ScheduleValues, WhatIsBrokenIsRefusedByItsName) {
-  EXPECT_EQ(complaint(""),
+  EXPECT_EQ(schedule_complaint(""),
             "the record of the schedule under the key 6e696768746c79 is damaged: it is empty");
-  EXPECT_NE(complaint("\x09").find("has version 9"), std::string::npos);
+  EXPECT_NE(schedule_complaint("\x09").find("has version 9"), std::string::npos);
   const std::string value = value_of(full_record());
-  EXPECT_NE(complaint(value.substr(0, value.size() - 1)).find("is broken"), std::string::npos);
+  EXPECT_NE(schedule_complaint(value.substr(0, value.size() - 1)).find("is broken"),
+            std::string::npos);
   std::string overlap(1, '\2');
   append_number(overlap, 12, 3);  // there are 0, 1 and 2
-  EXPECT_NE(complaint(overlap).find("a field 12 that is no such number"), std::string::npos);
+  EXPECT_NE(schedule_complaint(overlap).find("a field 12 that is no such number"),
+            std::string::npos);
   std::string spans(1, '\2');
   append_bytes(spans, 16, "\x01\x80");
-  EXPECT_NE(complaint(spans).find("spans that are cut short"), std::string::npos);
+  EXPECT_NE(schedule_complaint(spans).find("spans that are cut short"), std::string::npos);
 }
 
 TEST(ScheduleStore, ADirectoryOfAVersionWithoutSchedulesOpens) {

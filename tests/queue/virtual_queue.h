@@ -11,9 +11,26 @@
 #include <vector>
 
 #include "carillon/queue/engine.h"
+#include "carillon/queue/job_listing.h"
 #include "queue/failing_store.h"
 
 namespace carillon::queue {
+
+inline constexpr Millis kSecond = 1'000;
+inline constexpr Millis kMinute = 60 * kSecond;
+inline constexpr Millis kHour = 60 * kMinute;
+inline constexpr Millis kDay = 24 * kHour;
+
+inline constexpr std::uint32_t kDelayed = bit_of(JobState::kDelayed);
+inline constexpr std::uint32_t kBuried = bit_of(JobState::kBuried);
+
+// By how much the wall clock is set.
+struct Step {
+  static constexpr std::int64_t kSecond = 1'000;
+  static constexpr std::int64_t kHour = 3'600 * kSecond;
+  static constexpr std::int64_t kDay = 24 * kHour;
+  static constexpr std::int64_t kTenYears = 3'652 * kDay;
+};
 
 inline constexpr std::uint64_t kMs = 1'000'000;  // ns
 

@@ -10,7 +10,7 @@
 namespace carillon::server {
 namespace {
 
-std::string error_of(std::string_view text) {
+std::string address_error(std::string_view text) {
   try {
     parse_address(text);
   } catch (const std::invalid_argument& error) {
@@ -38,10 +38,10 @@ TEST(Address, Ipv6IsInBrackets) {
   EXPECT_EQ(a.host, "::1");
   EXPECT_EQ(a.port, 80);
   EXPECT_EQ(to_string(a), "[::1]:80");
-  EXPECT_EQ(error_of("::1"),
+  EXPECT_EQ(address_error("::1"),
             "\"::1\": an IPv6 address is written in brackets: [::1] (HOST:PORT, [V6]:PORT or "
             "unix:PATH)");
-  EXPECT_EQ(error_of("[::1").find("\"[::1\": the ] is missing"), 0u);
+  EXPECT_EQ(address_error("[::1").find("\"[::1\": the ] is missing"), 0u);
 }
 
 TEST(Address, UnixSocketsHaveAPath) {
@@ -49,30 +49,31 @@ TEST(Address, UnixSocketsHaveAPath) {
   EXPECT_TRUE(a.is_unix());
   EXPECT_EQ(a.path, "/run/carillon.sock");
   EXPECT_EQ(to_string(a), "unix:/run/carillon.sock");
-  EXPECT_EQ(error_of("unix:"), "\"unix:\": names no file; write unix:PATH");
+  EXPECT_EQ(address_error("unix:"), "\"unix:\": names no file; write unix:PATH");
   EXPECT_EQ(parse_address("unix:" + std::string(107, 'p')).path.size(), 107u);
-  EXPECT_NE(
-      error_of("unix:" + std::string(108, 'p')).find("the path has 108 bytes; the limit is 107"),
-      std::string::npos);
+  EXPECT_NE(address_error("unix:" + std::string(108, 'p'))
+                .find("the path has 108 bytes; the limit is 107"),
+            std::string::npos);
 }
 
 TEST(Address, AMalformedAddressIsRefusedWithTheReason) {
-  EXPECT_EQ(error_of("host:x"), "\"host:x\": the port is not a number from 0 to 65535");
-  EXPECT_EQ(error_of("host:65536"), "\"host:65536\": the port is not a number from 0 to 65535");
-  EXPECT_EQ(error_of("host:"), "\"host:\": the port is not a number from 0 to 65535");
-  EXPECT_EQ(error_of("11301"), "\"11301\": a port needs its host; write 127.0.0.1:11301");
+  EXPECT_EQ(address_error("host:x"), "\"host:x\": the port is not a number from 0 to 65535");
+  EXPECT_EQ(address_error("host:65536"),
+            "\"host:65536\": the port is not a number from 0 to 65535");
+  EXPECT_EQ(address_error("host:"), "\"host:\": the port is not a number from 0 to 65535");
+  EXPECT_EQ(address_error("11301"), "\"11301\": a port needs its host; write 127.0.0.1:11301");
   const std::string allowed = " (HOST:PORT, [V6]:PORT or unix:PATH)";
-  EXPECT_EQ(error_of(""), "\"\": there is no host" + allowed);
-  EXPECT_EQ(error_of(":11300"), "\":11300\": there is no host" + allowed);
-  EXPECT_EQ(error_of("[::1]x"), "\"[::1]x\": behind the ] is no port" + allowed);
-  EXPECT_EQ(error_of("http://a"), "\"http://a\": the port is not a number from 0 to 65535");
+  EXPECT_EQ(address_error(""), "\"\": there is no host" + allowed);
+  EXPECT_EQ(address_error(":11300"), "\":11300\": there is no host" + allowed);
+  EXPECT_EQ(address_error("[::1]x"), "\"[::1]x\": behind the ] is no port" + allowed);
+  EXPECT_EQ(address_error("http://a"), "\"http://a\": the port is not a number from 0 to 65535");
   EXPECT_EQ(
-      error_of("[fe80::1%eth0]:80"),
+      address_error("[fe80::1%eth0]:80"),
       "\"[fe80::1%eth0]:80\": an IPv6 address with a zone, %eth0, means something on one machine "
       "only: use another" +
           allowed);
   for (const char* const text : {"127.1", "0x7f000001:80", "me@host", "a%2eb", "[fe80::1%lo]:80"})
-    EXPECT_TRUE(error_of(text).ends_with(allowed)) << text;
+    EXPECT_TRUE(address_error(text).ends_with(allowed)) << text;
 }
 
 }  // namespace

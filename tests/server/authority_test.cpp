@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_literals;
 
-std::string error_of(std::string_view text) {
+std::string authority_error(std::string_view text) {
   try {
     split_authority(text);
   } catch (const std::invalid_argument& error) {
@@ -58,15 +58,15 @@ TEST(Authority, AnAddressIsWrittenInOneWay) {
   for (const std::string_view host :
        {"127.1", "127.0.1", "2130706433", "0", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "0X7F.1",
         "127.0.0.01", "127.0.0.256", "1.2.3.4.5", "127.0.0.1.", "a.0x", "a.1"})
-    EXPECT_NE(error_of(host).find("write it as 127.0.0.1"), std::string::npos) << host;
+    EXPECT_NE(authority_error(host).find("write it as 127.0.0.1"), std::string::npos) << host;
   for (const std::string_view host : {"[fe80::1%eth0]", "[fe80::1%251]", "[127.0.0.1]", "[]",
                                       "[::1 ]", "[a]", "[v1.a]", "[::1]]"})
-    EXPECT_NE(error_of(host), "none") << host;
+    EXPECT_NE(authority_error(host), "none") << host;
   for (const std::string& host : {"[::1\0]"s, "[%eth0]"s, "[a%eth0]"s})
-    EXPECT_EQ(error_of(host), "in the brackets is no IPv6 address") << host;
+    EXPECT_EQ(authority_error(host), "in the brackets is no IPv6 address") << host;
   for (const std::string_view host : {"[fe80::1%eth0]", "[fe80::1%251]:80", "[::1%]"})
     EXPECT_EQ(
-        error_of(host),
+        authority_error(host),
         "an IPv6 address with a zone, %eth0, means something on one machine only: use another")
         << host;
 }
@@ -75,15 +75,15 @@ TEST(Authority, WhatNoNameHasIsRefused) {
   for (const std::string& text :
        {"a b"s, "a%2eb"s, "a/b"s, "a\\b"s, "a\0b"s, "127.0.0.1\0.example.org"s, "a?b"s, "a#b"s,
         "b\xc3\xbc"s, "a,b"s, "a\r\nb"s, "a\tb"s, " a"s, "*"s})
-    EXPECT_NE(error_of(text).find("a byte that no name has"), std::string::npos) << text;
-  EXPECT_EQ(error_of(""), "there is no host");
-  EXPECT_EQ(error_of(":80"), "there is no host");
-  EXPECT_EQ(error_of("a:1:2"), "there is more than one :");
-  EXPECT_EQ(error_of("::1"), "an IPv6 address is written in brackets: [::1]");
-  EXPECT_EQ(error_of("[::1"), "the ] is missing: write an IPv6 address as [::1]");
-  EXPECT_EQ(error_of("[::1]80"), "behind the ] is no port");
+    EXPECT_NE(authority_error(text).find("a byte that no name has"), std::string::npos) << text;
+  EXPECT_EQ(authority_error(""), "there is no host");
+  EXPECT_EQ(authority_error(":80"), "there is no host");
+  EXPECT_EQ(authority_error("a:1:2"), "there is more than one :");
+  EXPECT_EQ(authority_error("::1"), "an IPv6 address is written in brackets: [::1]");
+  EXPECT_EQ(authority_error("[::1"), "the ] is missing: write an IPv6 address as [::1]");
+  EXPECT_EQ(authority_error("[::1]80"), "behind the ] is no port");
   for (const std::string_view text : {"me@a", "me:secret@a:80", "@a", "127.0.0.1:80@a", "a@"})
-    EXPECT_EQ(error_of(text), "there is a user or a password in front of the host") << text;
+    EXPECT_EQ(authority_error(text), "there is a user or a password in front of the host") << text;
 }
 
 std::string label(std::size_t bytes) {
@@ -92,20 +92,21 @@ std::string label(std::size_t bytes) {
 
 TEST(Authority, ANameThatNoNameServerCanHaveIsRefused) {
   for (const std::string_view text : {"a..b", ".", "..", ".a", "a..", "a..b:80", "..a"})
-    EXPECT_EQ(error_of(text),
+    EXPECT_EQ(authority_error(text),
               "the host has nothing before or between dots: a name is written as jobs.example.org")
         << text;
-  EXPECT_EQ(error_of(label(64)), "a part of the host has 64 bytes; between dots are at most 63");
-  EXPECT_EQ(error_of("a." + label(100) + ".b:80"),
+  EXPECT_EQ(authority_error(label(64)),
+            "a part of the host has 64 bytes; between dots are at most 63");
+  EXPECT_EQ(authority_error("a." + label(100) + ".b:80"),
             "a part of the host has 100 bytes; between dots are at most 63");
   const std::string long_name =
       label(63) + "." + label(63) + "." + label(63) + "." + label(61);  // 253 bytes
-  EXPECT_EQ(error_of(long_name), "none");
-  EXPECT_EQ(error_of(long_name + "."), "none");
-  EXPECT_EQ(error_of(long_name + "a"), "the host has 254 bytes; a name has at most 253");
+  EXPECT_EQ(authority_error(long_name), "none");
+  EXPECT_EQ(authority_error(long_name + "."), "none");
+  EXPECT_EQ(authority_error(long_name + "a"), "the host has 254 bytes; a name has at most 253");
   for (const std::string_view text :
        {"_dmarc.a", "a-.b", "-a", "a--b", "xn--bcher-kva.example", "a."})
-    EXPECT_EQ(error_of(text), "none") << text << " is a name that a look-up may know";
+    EXPECT_EQ(authority_error(text), "none") << text << " is a name that a look-up may know";
 }
 
 TEST(Url, HasAnAuthorityAndWhatFollowsIt) {

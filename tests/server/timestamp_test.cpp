@@ -11,7 +11,7 @@ namespace carillon::server {
 namespace {
 
 // Returns the message of the exception that parse_timestamp(text) throws.
-std::string error_of(const std::string& text) {
+std::string timestamp_error(const std::string& text) {
   try {
     parse_timestamp(text);
   } catch (const std::invalid_argument& error) {
@@ -57,36 +57,36 @@ TEST(Timestamp, FinerFractionsRoundUpSoThatNothingIsEarly) {
 TEST(Timestamp, LeapDays) {
   EXPECT_EQ(parse_timestamp("2028-02-29T00:00:00Z"), 1'835'395'200'000U);
   EXPECT_EQ(parse_timestamp("2000-02-29T00:00:00Z"), 951'782'400'000U);
-  EXPECT_EQ(error_of("2030-02-29T00:00:00Z"),
+  EXPECT_EQ(timestamp_error("2030-02-29T00:00:00Z"),
             "\"2030-02-29T00:00:00Z\": there is no day 2030-02-29");
-  EXPECT_EQ(error_of("2100-02-29T00:00:00Z"),
+  EXPECT_EQ(timestamp_error("2100-02-29T00:00:00Z"),
             "\"2100-02-29T00:00:00Z\": there is no day 2100-02-29");
 }
 
 TEST(Timestamp, ImpossibleDaysAndTimesAreRefused) {
-  EXPECT_EQ(error_of("2030-13-01T00:00:00Z"),
+  EXPECT_EQ(timestamp_error("2030-13-01T00:00:00Z"),
             "\"2030-13-01T00:00:00Z\": there is no day 2030-13-01");
-  EXPECT_EQ(error_of("2030-00-01T00:00:00Z"),
+  EXPECT_EQ(timestamp_error("2030-00-01T00:00:00Z"),
             "\"2030-00-01T00:00:00Z\": there is no day 2030-00-01");
-  EXPECT_EQ(error_of("2030-04-31T00:00:00Z"),
+  EXPECT_EQ(timestamp_error("2030-04-31T00:00:00Z"),
             "\"2030-04-31T00:00:00Z\": there is no day 2030-04-31");
-  EXPECT_EQ(error_of("2030-01-01T24:00:00Z"),
+  EXPECT_EQ(timestamp_error("2030-01-01T24:00:00Z"),
             "\"2030-01-01T24:00:00Z\": there is no time 24:00:00; the last of a day is 23:59:59");
-  EXPECT_EQ(error_of("2030-01-01T00:60:00Z"),
+  EXPECT_EQ(timestamp_error("2030-01-01T00:60:00Z"),
             "\"2030-01-01T00:60:00Z\": there is no time 00:60:00; the last of a day is 23:59:59");
-  EXPECT_EQ(error_of("2030-01-01T00:00:61Z"),
+  EXPECT_EQ(timestamp_error("2030-01-01T00:00:61Z"),
             "\"2030-01-01T00:00:61Z\": there is no time 00:00:61; the last of a day is 23:59:59");
-  EXPECT_EQ(error_of("2030-01-01T00:00:00+24:00"),
+  EXPECT_EQ(timestamp_error("2030-01-01T00:00:00+24:00"),
             "\"2030-01-01T00:00:00+24:00\": the offset from UTC is at most 23:59");
 }
 
 TEST(Timestamp, ATimeWithoutItsOffsetIsRefused) {
-  EXPECT_EQ(error_of("2030-01-01T09:00:00"),
+  EXPECT_EQ(timestamp_error("2030-01-01T09:00:00"),
             "\"2030-01-01T09:00:00\": lacks its offset from UTC; append Z for UTC, or e.g. +02:00");
   EXPECT_EQ(
-      error_of("2030-01-01T09:00:00.5"),
+      timestamp_error("2030-01-01T09:00:00.5"),
       "\"2030-01-01T09:00:00.5\": lacks its offset from UTC; append Z for UTC, or e.g. +02:00");
-  EXPECT_EQ(error_of("2030-01-01"),
+  EXPECT_EQ(timestamp_error("2030-01-01"),
             "\"2030-01-01\": a day without a time; use e.g. 2030-01-01T09:00:00Z");
 }
 
@@ -96,7 +96,7 @@ TEST(Timestamp, TimesBefore1970AndAfter9999AreRefused) {
        {"1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00+00:01", "1970-01-01T00:00:00+14:00",
         "0001-01-01T00:00:00Z", "0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59.9999Z",
         "9999-12-31T23:59:59-01:00", "9999-12-31T23:59:60Z"}) {
-    EXPECT_EQ(error_of(text),
+    EXPECT_EQ(timestamp_error(text),
               "\"" + text + "\": a time is from 1970-01-01T00:00:00Z to 9999-12-31T23:59:59.999Z");
   }
   EXPECT_EQ(parse_timestamp("1969-12-31T23:00:00-01:00"), 0U);
@@ -114,7 +114,7 @@ TEST(Timestamp, ALeapSecondEndsAMonthInUtc) {
        {"2030-06-30T12:30:60Z", "2030-06-30T23:58:60Z", "2030-06-29T23:59:60Z",
         "2030-06-30T23:59:60+01:00", "2030-07-01T00:00:60Z"}) {
     EXPECT_EQ(
-        error_of(text),
+        timestamp_error(text),
         "\"" + text + "\": second 60 is a leap second, which ends the last day of a month in UTC");
   }
 }
@@ -127,9 +127,10 @@ TEST(Timestamp, OtherShapesAreRefused) {
         "2030-01-01T09:00:00 Z", "+2030-01-01T09:00:00Z", "2030/01/01T09:00:00Z",
         "2030-01-01T09:00:00ZZ", "20300101T090000Z", "2030-01-01T09:00:00,5Z",
         "2030-01-01T09:00:-1Z"}) {
-    EXPECT_EQ(error_of(text), "\"" + text +
-                                  "\": not an RFC 3339 time; use e.g. 2030-01-01T09:00:00Z or "
-                                  "2030-01-01T09:00:00.25+02:00");
+    EXPECT_EQ(timestamp_error(text),
+              "\"" + text +
+                  "\": not an RFC 3339 time; use e.g. 2030-01-01T09:00:00Z or "
+                  "2030-01-01T09:00:00.25+02:00");
   }
 }
 

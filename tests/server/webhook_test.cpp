@@ -22,7 +22,7 @@ constexpr const char* kPublished = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 // Returns the message of the exception that the function throws.
 template <typename Function>
-std::string error_of(Function function) {
+std::string webhook_error(Function function) {
   try {
     function();
   } catch (const std::invalid_argument& error) {
@@ -64,7 +64,9 @@ TEST(Signature, SecretsAreReadAsTheyAreWritten) {
 
 TEST(Signature, ASecretThatIsNoneIsRefusedAndNotShown) {
   const std::string form = "what follows whsec_ is no base64";
-  const auto error = [](const std::string& text) { return error_of([&] { decode_secret(text); }); };
+  const auto error = [](const std::string& text) {
+    return webhook_error([&] { decode_secret(text); });
+  };
   EXPECT_EQ(error("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "a secret begins with whsec_");
   EXPECT_EQ(error("whsec_"), "a secret of 0 bytes: 24 to 64 are allowed");
   EXPECT_EQ(error("whsec_MfKQ9r8"), form);
@@ -161,7 +163,9 @@ TEST(TargetUrl, WhatWasTakenApartIsAllOfIt) {
 }
 
 TEST(TargetUrl, WhatIsWrongIsSaid) {
-  const auto error = [](const std::string& url) { return error_of([&] { parse_target(url); }); };
+  const auto error = [](const std::string& url) {
+    return webhook_error([&] { parse_target(url); });
+  };
   EXPECT_NE(error("").find("not a URL"), std::string::npos);
   EXPECT_NE(error("/hook").find("not a URL"), std::string::npos);
   EXPECT_NE(error("http://example.com/a b").find("no path of a URL"), std::string::npos);

@@ -8,14 +8,9 @@
 #include "simulator/threads.h"
 
 using carillon::simulator::in_simulation;
+using carillon::simulator::kNsPerS;
 using carillon::simulator::next;
 using carillon::simulator::virtual_time;
-
-namespace {
-
-constexpr std::uint64_t kNsPerS = 1'000'000'000;
-
-}  // namespace
 
 extern "C" {
 

@@ -10,7 +10,12 @@
 
 #include <cstdint>
 
+#include "carillon/queue/now.h"
+
 namespace carillon::simulator {
+
+inline constexpr std::uint64_t kNsPerMs = 1'000'000;
+inline constexpr std::uint64_t kNsPerS = 1'000'000'000;
 
 struct VirtualTime {
   std::uint64_t utc_ns = 0;
@@ -30,6 +35,11 @@ struct VirtualTime {
 inline VirtualTime& virtual_time() {
   static VirtualTime time;
   return time;
+}
+
+// What both clocks show.
+inline queue::Now clocks() {
+  return {.utc_ns = virtual_time().utc_ns, .mono_ns = virtual_time().mono_ns};
 }
 
 }  // namespace carillon::simulator

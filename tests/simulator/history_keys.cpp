@@ -17,8 +17,6 @@ using queue::TubeRecord;
 
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
 std::string text_of(const KeyRecord& key) {
   return "the key '" + key.key + "' of tube " + std::to_string(key.tube) + ", which job " +
          std::to_string(key.id) + (key.until == 0 ? " has, " : " had, ");

@@ -18,9 +18,9 @@ using queue::JobRecord;
 using queue::KeyRecord;
 using queue::MemoryStore;
 
-constexpr queue::UtcMs kEnd = 5'000;
+constexpr queue::UtcMs kKeyEnd = 5'000;
 
-JobRecord job(queue::JobId id, queue::JobId body = 0) {
+JobRecord keyed_job(queue::JobId id, queue::JobId body = 0) {
   JobRecord record{.id = id, .tube = 1, .due = 1'000, .body_bytes = 5, .history = {}};
   record.extras = queue::detail::Rare(
       queue::JobExtras{.key = "a", .key_window = 1'000, .body = body, .newer = {}});
@@ -37,25 +37,27 @@ queue::TubeRecord tube(std::uint64_t jobs, std::uint64_t ended_keys) {
 }
 
 Changes put(queue::JobId id) {
-  return {.jobs = {{{}, job(id), "hello"}},
+  return {.jobs = {{{}, keyed_job(id), "hello"}},
           .keys = {{{}, key(id)}},
           .tubes = {tube(1, 0)},
           .watermarks = {}};
 }
 
 Changes remove(queue::JobId id) {
-  return {.jobs = {{job(id), {}, {}}},
-          .keys = {{key(id), key(id, kEnd)}},
+  return {.jobs = {{keyed_job(id), {}, {}}},
+          .keys = {{key(id), key(id, kKeyEnd)}},
           .tubes = {tube(0, 1)},
           .watermarks = {}};
 }
 
 Changes forget(queue::JobId id) {
-  return {.jobs = {}, .keys = {{key(id, kEnd), {}}}, .tubes = {tube(0, 0)}, .watermarks = {}};
+  return {.jobs = {}, .keys = {{key(id, kKeyEnd), {}}}, .tubes = {tube(0, 0)}, .watermarks = {}};
 }
 
 Changes replace_body(queue::JobId id, queue::JobId body) {
-  return {.jobs = {{job(id), job(id, body), "HELLO"}}, .tubes = {tube(1, 0)}, .watermarks = {}};
+  return {.jobs = {{keyed_job(id), keyed_job(id, body), "HELLO"}},
+          .tubes = {tube(1, 0)},
+          .watermarks = {}};
 }
 
 class HistoryKeysTest : public testing::Test {
@@ -77,8 +79,8 @@ TEST_F(HistoryKeysTest, FollowsAKeyUntilItIsForgotten) {
   EXPECT_EQ(history.key_before("default", "a"), key(1));
   history.append(remove(1));
   EXPECT_EQ(history.key_before("default", "a"), key(1));
-  EXPECT_EQ(history.first_end_of_keys(), kEnd);
-  virtual_time().utc_ns = kEnd * 1'000'000;
+  EXPECT_EQ(history.first_end_of_keys(), kKeyEnd);
+  virtual_time().utc_ns = kKeyEnd * 1'000'000;
   history.append(forget(1));
   EXPECT_EQ(history.first_end_of_keys(), std::nullopt);
   history.open(first);
@@ -89,7 +91,7 @@ TEST_F(HistoryKeysTest, FindsAKeyAndItsEndAfterAStart) {
   history.append(put(1));
   history.append(remove(1));
   history.open(first);
-  EXPECT_EQ(history.state().find_key(1, "a"), key(1, kEnd));
+  EXPECT_EQ(history.state().find_key(1, "a"), key(1, kKeyEnd));
 }
 
 TEST_F(HistoryKeysTest, RefusesAJobWithoutTheRecordOfItsKey) {
@@ -117,7 +119,7 @@ TEST_F(HistoryKeysTest, RefusesTheKeyOfAJobThatIsGone) {
 TEST_F(HistoryKeysTest, RefusesToForgetAKeyInItsWindow) {
   history.append(put(1));
   history.append(remove(1));
-  virtual_time().utc_ns = (kEnd - 1) * 1'000'000;
+  virtual_time().utc_ns = (kKeyEnd - 1) * 1'000'000;
   EXPECT_THROW(history.append(forget(1)), Violation);
 }
 
@@ -138,10 +140,10 @@ TEST_F(HistoryKeysTest, KnowsWhichJobsHaveLostTheirLastChange) {
 }
 
 // Keeps a key, or a body, for ever.
-class LeavingStore : public MemoryStore {
+class KeyLeavingStore : public MemoryStore {
  public:
   std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view name) const override {
-    return leaves_key ? key(1, kEnd) : MemoryStore::find_key(tube, name);
+    return leaves_key ? key(1, kKeyEnd) : MemoryStore::find_key(tube, name);
   }
   std::string body(queue::JobId id, std::uint32_t piece) const override {
     return leaves_body && id == 1 ? "hello" : MemoryStore::body(id, piece);
@@ -151,9 +153,9 @@ class LeavingStore : public MemoryStore {
 };
 
 TEST_F(HistoryKeysTest, RefusesAKeyThatIsLeft) {
-  LeavingStore leaving;
+  KeyLeavingStore leaving;
   history.open(leaving);
-  virtual_time().utc_ns = kEnd * 1'000'000;
+  virtual_time().utc_ns = kKeyEnd * 1'000'000;
   leaving.leaves_key = true;
   history.append(put(1));
   history.append(remove(1));
@@ -162,7 +164,7 @@ TEST_F(HistoryKeysTest, RefusesAKeyThatIsLeft) {
 }
 
 TEST_F(HistoryKeysTest, RefusesABodyThatIsLeftOfAReplacedJob) {
-  LeavingStore leaving;
+  KeyLeavingStore leaving;
   history.open(leaving);
   history.append(put(1));
   history.append(replace_body(1, 2));

@@ -162,7 +162,7 @@ TEST_F(HistoryTest, RefusesABodyThatIsGivenUpTwice) {
 }
 
 // Has a piece of a body that was given up.
-class LeavingStore : public MemoryStore {
+class BodyLeavingStore : public MemoryStore {
  public:
   std::string body(queue::JobId id, std::uint32_t piece) const override {
     return id == kId && piece == 1 ? "x" : MemoryStore::body(id, piece);
@@ -172,7 +172,7 @@ class LeavingStore : public MemoryStore {
 TEST_F(HistoryTest, RefusesWhatIsLeftOfABodyThatWasGivenUp) {
   begin(history);
   give_up(history);
-  LeavingStore leaving;
+  BodyLeavingStore leaving;
   for (queue::JobId id = 1; id <= 3; ++id) put(leaving, id);
   EXPECT_THROW(history.open(leaving), Violation);
 }

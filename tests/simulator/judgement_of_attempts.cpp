@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/beanstalk/stats.h"
+#include "simulator/clock.h"
 #include "simulator/model.h"
 #include "simulator/talker_attempts.h"
 
@@ -20,8 +21,6 @@ using queue::JobRecord;
 using queue::RetryPolicy;
 
 namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 // What a policy lets a job wait at least after its `failed`th failed attempt, in ms.
 std::uint64_t least_delay(const RetryPolicy& policy, std::uint32_t failed) {

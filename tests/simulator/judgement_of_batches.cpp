@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
@@ -19,8 +20,6 @@ using queue::KeyRecord;
 using queue::OnConflict;
 
 namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 std::uint64_t next_ms(std::uint64_t ns) {
   return (ns + kNsPerMs - 1) / kNsPerMs;

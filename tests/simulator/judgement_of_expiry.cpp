@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
@@ -15,8 +16,6 @@ using queue::Now;
 using queue::UtcMs;
 
 namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 // The first whole millisecond that has not begun.
 UtcMs next_ms(Now now) {

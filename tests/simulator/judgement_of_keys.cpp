@@ -6,17 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
 
 using queue::JobId;
-
-namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-}  // namespace
 
 // Returns the job that the command names, if there is one.
 std::optional<JobId> Model::named(const Case& c) const {

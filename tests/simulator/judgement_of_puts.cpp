@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
@@ -15,8 +16,6 @@ using queue::JobRecord;
 using queue::OnConflict;
 
 namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 bool gives_way(OnConflict way) {
   return way == OnConflict::kReject || way == OnConflict::kIgnore;

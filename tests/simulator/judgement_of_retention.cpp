@@ -4,17 +4,12 @@
 #include <set>
 #include <string>
 
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
 
 using queue::JobId;
-
-namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-}  // namespace
 
 // Of those that were changed: whether a dead job is gone.
 bool Model::is_end_of_dead(JobId id) const {

@@ -4,17 +4,12 @@
 #include <string>
 
 #include "server/beanstalk/schedule_stats.h"
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
 
 using queue::JobId;
-
-namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-}  // namespace
 
 void Model::judge_own_steps(std::size_t end) {
   const auto& steps = history_.schedule_steps();

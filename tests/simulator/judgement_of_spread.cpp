@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
@@ -14,8 +15,6 @@ using queue::JobRecord;
 using queue::UtcMs;
 
 namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 // The place of the job in the longer time, give or take a millisecond (docs/decisions/0087).
 UtcMs place_of(JobId id, const Command& spread) {

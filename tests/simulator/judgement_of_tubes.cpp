@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
 
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 // As in the engine.
 constexpr std::size_t kWatchesOfATube = 12;
 

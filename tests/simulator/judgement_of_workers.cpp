@@ -6,18 +6,13 @@
 #include <string_view>
 #include <utility>
 
+#include "simulator/clock.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
 
 using queue::JobId;
 using queue::JobRecord;
-
-namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-}  // namespace
 
 void Model::judge_reserve(const Case& c) {
   expect_changed({});
@@ -104,14 +99,16 @@ void Model::expect_first_in_order(const Case& c, const Job& job) const {
 
 void Model::judge_end(ClientNumber number, const Reply& reply, const Times& times,
                       const Excuses& excuses) {
-  static const Command kEnd{.verb = Verb::kReserve, .bytes = "(the end of a wait)"};
-  const Case c{number, clients_.at(number), kEnd, reply, times.first, times.last, excuses};
+  Command end;
+  end.verb = Verb::kReserve;
+  end.bytes = "(the end of a wait)";
+  const Case c{number, clients_.at(number), end, reply, times.first, times.last, excuses};
   if (c.client.waits_as == 0) fail(c, "it does not wait");
   const std::size_t wanted = std::exchange(c.client.wanted, 0);
   const bool has_many = reply.word == "JOBS" || reply.alone;
   if (has_many && wanted > 0) {
     // The others were taken after the first one.
-    const Case whole{number, c.client, kEnd, reply, times.first, times_.last, excuses};
+    const Case whole{number, c.client, end, reply, times.first, times_.last, excuses};
     follow_gathered(whole, times.first, Taking::kWaited, wanted);
   } else if (reply.word == "RESERVED" && wanted == 0) {
     judge_reserved(c, Taking::kWaited);

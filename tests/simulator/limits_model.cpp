@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulator/clock.h"
 #include "simulator/disk.h"
 
 namespace carillon::simulator {
@@ -14,7 +15,6 @@ using queue::Now;
 
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 // So many starts are known at the most.
 constexpr std::size_t kMostStarts = 200;
 

@@ -5,17 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulator/clock.h"
+
 namespace carillon::simulator {
 
 using queue::JobId;
 using queue::JobRecord;
 using queue::Now;
-
-namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-}  // namespace
 
 // --- Jobs and clients.
 

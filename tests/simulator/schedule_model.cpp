@@ -22,8 +22,6 @@ using queue::UtcMs;
 
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
 [[noreturn]] void fail(const std::string& name, const std::string& why) {
   throw Violation("the schedule " + name + " " + why);
 }

@@ -32,15 +32,6 @@ constexpr std::uint64_t kLeavesInBody = 30;
 // have a quantum each.
 constexpr std::uint64_t kLongestWait = 4'000'000;
 
-// Returns true once in `many` times.
-bool once_in(Random& random, std::uint64_t many) {
-  return random() % many == 0;
-}
-
-Now clocks() {
-  return {.utc_ns = virtual_time().utc_ns, .mono_ns = virtual_time().mono_ns};
-}
-
 }  // namespace
 
 Server::Server(const ServerOptions& options, HistoryStore& history, Model& model, Random& random)

@@ -50,6 +50,11 @@ struct ServerOptions {
 
 inline constexpr const char* kDirectory = "/simulated/data";
 
+// Returns true once in `many` times.
+inline bool once_in(Random& random, std::uint64_t many) {
+  return random() % many == 0;
+}
+
 class Server {
  public:
   Server(const ServerOptions& options, HistoryStore& history, Model& model, Random& random);

@@ -11,10 +11,6 @@ namespace {
 
 using Wants = server::beanstalk::Session::Wants;
 
-queue::Now clocks() {
-  return {.utc_ns = virtual_time().utc_ns, .mono_ns = virtual_time().mono_ns};
-}
-
 }  // namespace
 
 // Whoever has no body and no list under way, and few replies, takes nothing of the memory of all.

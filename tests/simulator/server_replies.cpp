@@ -12,14 +12,6 @@
 
 namespace carillon::simulator {
 
-namespace {
-
-bool once_in(Random& random, std::uint64_t many) {
-  return random() % many == 0;
-}
-
-}  // namespace
-
 using Wants = server::beanstalk::Session::Wants;
 
 void Server::finish_commands(Connection& connection) {

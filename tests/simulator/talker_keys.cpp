@@ -20,7 +20,6 @@ using queue::Millis;
 using queue::OnConflict;
 
 // As a put-job has them that does not name them.
-constexpr queue::Priority kUsualPriority = 65'536;
 constexpr Millis kUsualTtr = 60'000;
 
 std::string random_key(Random& random) {

@@ -69,7 +69,6 @@ void choose_policies(queue::Schedule& asked, std::vector<std::string>& options, 
 
 // What all jobs of the schedule have. Without a tube they go into the one in use.
 void choose_jobs(queue::Schedule& asked, std::vector<std::string>& options, Random& random) {
-  constexpr queue::Priority kUsualPriority = 65'536;
   asked.tube.clear();
   asked.priority = kUsualPriority;
   asked.body = random_body(random);

@@ -13,6 +13,9 @@
 
 namespace carillon::simulator {
 
+// Of a job whose command names none.
+inline constexpr queue::Priority kUsualPriority = 65'536;
+
 // From 0 to `end` - 1.
 inline std::uint64_t below(Random& random, std::uint64_t end) {
   return random() % end;

@@ -32,7 +32,6 @@ namespace carillon::simulator {
 namespace {
 
 constexpr std::uint64_t kNever = UINT64_MAX;
-constexpr std::uint64_t kNsPerS = 1'000'000'000;
 
 void futex(std::atomic<int>& word, int operation, int value) {
   next<"syscall">(::syscall)(SYS_futex, &word, operation, value, nullptr);

@@ -30,7 +30,6 @@ namespace {
 
 // When the end of a reservation that could not be stored is tried again, in ms.
 constexpr Millis kTryAgain = 1'000;
-constexpr Millis kAwaitRoom = 20;
 
 // How many ends are stored in one append: each is a story of up to 11 KB that is read and written.
 constexpr std::size_t kEndsAtOnce = 16;

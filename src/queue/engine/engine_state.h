@@ -348,6 +348,8 @@ struct Engine::State : EngineMemory {
   // One call of a client that watches or holds much does at most so much of these: the rest is left
   // to `advance`.
   static constexpr std::size_t kLeaveAtOnce = 64;
+  // How long to wait for a store that has no room, in ms.
+  static constexpr Millis kAwaitRoom = 20;
   // Takes up to `budget` watches of a client that does not wait out of the lines of their tubes.
   // Returns how many it has looked at.
   std::size_t leave_lines(Client& client, std::size_t budget);

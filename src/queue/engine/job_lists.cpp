@@ -18,9 +18,9 @@ namespace carillon::queue {
 
 namespace {
 
-// So many records are read at once, at the most; and at the least, because a filter may pass few.
-constexpr std::size_t kMostAtOnce = 64;
-constexpr std::size_t kLeastAtOnce = 16;
+// How many records are read at once. A filter may pass few of them, so they are not fewer than 16.
+constexpr std::size_t kMostRecords = 64;
+constexpr std::size_t kLeastRecords = 16;
 
 constexpr std::uint32_t kScheduled =
     bit_of(JobState::kDelayed) | bit_of(JobState::kReady) | bit_of(JobState::kReserved);
@@ -156,7 +156,7 @@ std::vector<ListedJob> Engine::State::NextListed::of_lane(State& state, const Tu
                                                           JobListing& list, std::size_t limit) {
   std::vector<ListedJob> meant;
   const NextListed found =
-      in(state, lane, list.filter, list.next, std::clamp(limit, kLeastAtOnce, kMostAtOnce));
+      in(state, lane, list.filter, list.next, std::clamp(limit, kLeastRecords, kMostRecords));
   for (const JobRecord& job : found.jobs) {
     if (meant.size() == limit) return meant;
     pass(state, job, list, meant);

@@ -19,7 +19,7 @@ namespace carillon::queue {
 namespace {
 
 // How long a tube waits for more room before it is loaded again, in ms.
-constexpr Millis kPatience = 100;
+constexpr Millis kRoomWait = 100;
 
 }  // namespace
 
@@ -92,7 +92,7 @@ void Engine::State::room_appeared(Tube& tube) {
   if (!tube.starved || tube.queued() >= most) return;
   // A scan for each job that leaves would read one record at a time. So wait until a quarter has
   // left, but not for long.
-  const Tick load_at = clock.tick() + (tube.queued() <= most - most / 4 ? 0 : kPatience);
+  const Tick load_at = clock.tick() + (tube.queued() <= most - most / 4 ? 0 : kRoomWait);
   load_not_after(tube, load_at);
 }
 
@@ -100,7 +100,7 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   tube.starved = false;
   if (tube.far == 0) return 0;
   if (!may_load(tube)) {
-    load_not_after(tube, clock.tick() + kPatience);
+    load_not_after(tube, clock.tick() + kRoomWait);
     return 0;
   }
   if (const std::size_t dropped = drop_surplus(tube, budget); dropped > 0) return dropped;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kNever = UINT64_MAX;
 
 // How long a client that has too many jobs waits before it is looked at again, in ms.
-constexpr std::uint64_t kPatience = 100;
+constexpr std::uint64_t kShareWait = 100;
 
 }  // namespace
 
@@ -140,7 +140,7 @@ void Engine::State::schedule_wake(Client& client) {
   const std::uint64_t soon_at =
       client.deadlines.empty() ? kNever : client.deadlines.begin()->expiry() - kSafetyMargin;
   std::uint64_t wake_at = std::min(client.give_up_at, soon_at);
-  if (client.over_share) wake_at = std::min(wake_at, clock.mono() + kPatience);
+  if (client.over_share) wake_at = std::min(wake_at, clock.mono() + kShareWait);
   if (wake_at != kNever) waits.schedule(client, Moment{wake_at});
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 // How many jobs are deleted in one append.
 constexpr std::size_t kAtOnce = 16;
-// How long to wait for a store that has no room, in ms.
-constexpr Millis kAwaitRoom = 20;
 
 Millis retention_of(const Tube& tube) {
   return tube.head().record.settings->retention;

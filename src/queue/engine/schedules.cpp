@@ -15,8 +15,6 @@ using What = ScheduleEvent::What;
 
 // How long a schedule waits when its job cannot be put, in ms.
 constexpr Millis kRetry = 1'000;
-// How long all of them wait for a store that has no room.
-constexpr Millis kAwaitRoom = 20;
 
 // The stored time is at most about so far behind (changes.cpp).
 constexpr Millis kStoredTimeLag = 2'000;

@@ -12,7 +12,7 @@ namespace carillon::queue {
 
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kChangesVersion = 1;
 
 class Encoder {
  public:
@@ -145,7 +145,7 @@ Entry entry_of(const FieldReader& field) {
 }  // namespace
 
 void begin_change(std::string& bytes) {
-  bytes.assign(1, kVersion);
+  bytes.assign(1, kChangesVersion);
 }
 
 void append_entry(std::string& bytes, const Entry& entry) {
@@ -171,7 +171,7 @@ void encode_changes(const Changes& changes, std::string& bytes) {
 
 void for_each_entry(std::string_view bytes, const std::function<void(const Entry&)>& each) {
   if (bytes.empty()) fail("it is empty");
-  if (bytes.front() != kVersion) fail("its version is not known");
+  if (bytes.front() != kChangesVersion) fail("its version is not known");
   FieldReader fields(bytes.substr(1));
   while (fields.next()) each(entry_of(fields));
   if (fields.broken()) fail("its fields are broken");

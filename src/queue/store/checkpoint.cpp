@@ -24,15 +24,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kCheckpointPrefix = "checkpoint-";
 constexpr std::size_t kDigits = 16;
 
 // Returns true for the names that new_name() gives, and for what RocksDB calls them
 // while it makes them. Nothing else in a data directory may be deleted.
 bool is_checkpoint(std::string_view name) {
   if (name.ends_with(".tmp")) name.remove_suffix(4);
-  if (!name.starts_with(kPrefix)) return false;
-  name.remove_prefix(kPrefix.size());
+  if (!name.starts_with(kCheckpointPrefix)) return false;
+  name.remove_prefix(kCheckpointPrefix.size());
   return name.size() == kDigits &&
          name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -41,7 +41,7 @@ std::string new_name() {
   std::random_device random;
   std::array<char, kDigits + 1> name{};
   std::snprintf(name.data(), name.size(), "%08x%08x", random(), random());
-  return std::string(kPrefix) + name.data();
+  return std::string(kCheckpointPrefix) + name.data();
 }
 
 }  // namespace

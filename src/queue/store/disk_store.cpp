@@ -8,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <limits>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -31,12 +30,6 @@ namespace {
 
 using namespace std::string_literals;
 using rocksdb::Slice;
-
-constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
-
-std::string_view view(const Slice& bytes) {
-  return {bytes.data(), bytes.size()};
-}
 
 LocalLogOptions log_options_of(const DiskStoreOptions& options) {
   return {.segment_bytes = options.log_segment_bytes,
@@ -340,7 +333,7 @@ std::optional<std::string> DiskStore::body_at_hand(JobId id, std::uint32_t piece
 
 std::vector<JobRecord> DiskStore::scan_due(std::uint32_t tube, DueKey from,
                                            std::size_t limit) const {
-  return parts_->scan(due_index_key(tube, from.due, from.id), due_index_key(tube, kEnd, kEnd),
+  return parts_->scan(due_index_key(tube, from.due, from.id), due_index_key(tube, kLast, kLast),
                       limit);
 }
 
@@ -351,7 +344,7 @@ std::vector<JobRecord> DiskStore::scan_due_of_each(const std::vector<std::uint32
 
 std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t from,
                                               std::size_t limit) const {
-  return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kEnd, kEnd), limit);
+  return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kLast, kLast), limit);
 }
 
 std::vector<double> DiskStore::estimate_due(std::uint32_t tube,

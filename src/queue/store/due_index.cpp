@@ -4,7 +4,6 @@
 
 #include <rocksdb/iterator.h>
 
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -13,25 +12,13 @@
 
 namespace carillon::queue {
 
-namespace {
-
-using rocksdb::Slice;
-
-constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
-
-std::string_view view(const Slice& bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
-}  // namespace
-
 // One iterator for all tubes: to make one takes much longer than to move it to the next tube.
 std::vector<JobRecord> scan_due_of_each(const RocksState& state,
                                         const std::vector<std::uint32_t>& tubes, UtcMs end,
                                         std::size_t limit) {
   std::vector<JobRecord> found;
   if (tubes.empty() || limit == 0) return found;
-  const IndexKey last = due_index_key(tubes.back(), kEnd, kEnd);
+  const IndexKey last = due_index_key(tubes.back(), kLast, kLast);
   const Slice last_slice(last.data(), last.size());
   const auto at =
       state.scan_around(kIndex, queue::view(due_index_key(tubes.front(), 0, 0)), last_slice);
@@ -64,7 +51,7 @@ DueEstimates::InMemory scan_due_in_memory(const RocksState& state, std::uint32_t
                                           std::size_t limit) {
   using End = DueEstimates::InMemory::End;
   DueEstimates::InMemory found;
-  const IndexKey end = due_index_key(tube, kEnd, kEnd);
+  const IndexKey end = due_index_key(tube, kLast, kLast);
   const Slice end_slice(end.data(), end.size());
   const auto at =
       state.scan_memory(kIndex, queue::view(due_index_key(tube, from.due, from.id)), end_slice);

@@ -10,7 +10,7 @@ namespace carillon::queue {
 
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kEndpointVersion = 1;
 
 enum Tag : std::uint32_t {
   kUrl = 1,
@@ -87,7 +87,7 @@ bool read_field(std::string_view name, const FieldReader& field, Endpoint& endpo
 }  // namespace
 
 void append_endpoint_value(std::string& bytes, const Endpoint& endpoint) {
-  bytes += kVersion;
+  bytes += kEndpointVersion;
   append_bytes(bytes, kUrl, endpoint.url);
   append_bytes(bytes, kTube, endpoint.tube);
   for (const std::string& secret : endpoint.secrets) append_bytes(bytes, kSecret, secret);
@@ -107,7 +107,7 @@ void append_endpoint_value(std::string& bytes, const Endpoint& endpoint) {
 }
 
 Endpoint read_endpoint_value(std::string_view name, std::string_view value) {
-  if (value.empty() || value.front() != kVersion) fail(name, "its version is not known");
+  if (value.empty() || value.front() != kEndpointVersion) fail(name, "its version is not known");
   Endpoint endpoint;
   std::string unknown;
   FieldReader fields(value.substr(1));

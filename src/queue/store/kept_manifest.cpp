@@ -14,9 +14,9 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-class FileSystem final : public rocksdb::FileSystemWrapper {
+class KeepingFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  explicit FileSystem(const std::shared_ptr<rocksdb::FileSystem>& below)
+  explicit KeepingFileSystem(const std::shared_ptr<rocksdb::FileSystem>& below)
       : FileSystemWrapper(below) {}
   // RocksDB asks for this name. NOLINTNEXTLINE(readability-identifier-naming)
   static const char* kClassName() { return "carillon-manifest"; }
@@ -45,7 +45,7 @@ class FileSystem final : public rocksdb::FileSystemWrapper {
 
 std::shared_ptr<rocksdb::FileSystem> keep_manifest(
     const std::shared_ptr<rocksdb::FileSystem>& below) {
-  return std::make_shared<FileSystem>(below);
+  return std::make_shared<KeepingFileSystem>(below);
 }
 
 }  // namespace carillon::queue

@@ -92,9 +92,9 @@ class File final : public rocksdb::FSRandomAccessFile {
   const int fd_;
 };
 
-class FileSystem final : public rocksdb::FileSystemWrapper {
+class NoWaitFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  explicit FileSystem(const std::shared_ptr<rocksdb::FileSystem>& below)
+  explicit NoWaitFileSystem(const std::shared_ptr<rocksdb::FileSystem>& below)
       : FileSystemWrapper(below) {}
   // RocksDB asks for this name. NOLINTNEXTLINE(readability-identifier-naming)
   static const char* kClassName() { return "carillon"; }
@@ -116,7 +116,7 @@ class FileSystem final : public rocksdb::FileSystemWrapper {
 
 std::shared_ptr<rocksdb::FileSystem> no_wait_files(
     const std::shared_ptr<rocksdb::FileSystem>& below) {
-  return std::make_shared<FileSystem>(below);
+  return std::make_shared<NoWaitFileSystem>(below);
 }
 
 NoWait::NoWait() noexcept {

@@ -54,9 +54,9 @@ rocksdb::Options plain_options() {
 }
 
 bool is_manifest(const std::string& name) {
-  constexpr std::string_view kPrefix = "MANIFEST-";
-  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-         name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+  constexpr std::string_view kManifest = "MANIFEST-";
+  return name.starts_with(kManifest) && name.size() > kManifest.size() &&
+         name.find_first_not_of("0123456789", kManifest.size()) == std::string::npos;
 }
 
 // RocksDB reads no body of a file whose head or foot is damaged. Returns false if both are whole.

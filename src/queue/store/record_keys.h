@@ -91,6 +91,8 @@ inline constexpr std::string_view kEndedKeysEnd = "f";
 // such key.
 KeyRecord key_of_ended_key(std::string_view ended_key);
 
+// No due time, burial or id in an index key is larger.
+inline constexpr std::uint64_t kLast = UINT64_MAX;
 IndexKey due_index_key(std::uint32_t tube, UtcMs due, JobId id);
 IndexKey burial_index_key(std::uint32_t tube, std::uint64_t burial, JobId id);
 IndexKey index_key_of(const JobRecord& job);

@@ -17,10 +17,6 @@ namespace {
 
 using rocksdb::Slice;
 
-std::string_view view(const Slice& bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
 // Calls `each` with each key from `from` on and before `end`, and its value.
 void scan(const RocksState& state, Family family, std::string_view from, std::string_view end,
           const std::function<void(std::string_view, std::string_view)>& each) {

@@ -33,10 +33,6 @@ namespace {
 constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 6";
 
-Slice slice(std::string_view bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
 rocksdb::WriteOptions without_log() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;

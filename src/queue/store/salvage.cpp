@@ -14,10 +14,6 @@ namespace carillon::queue {
 
 namespace {
 
-std::string_view view(const rocksdb::Slice& bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
 JobId id_of(std::string_view bytes) {
   JobId id = 0;
   for (std::size_t i = 0; i < sizeof id; ++i) id = (id << 8) | static_cast<std::uint8_t>(bytes[i]);

@@ -17,7 +17,7 @@ namespace carillon::queue {
 
 namespace {
 
-constexpr char kVersion = 2;
+constexpr char kScheduleVersion = 2;
 
 // Calls `field` with the tag of each field and a reference to it.
 template <typename Record, typename Field>
@@ -74,22 +74,24 @@ constexpr std::uint64_t most(Number) {
 }
 
 template <typename Number>
-void append_field(std::string& bytes, std::uint32_t tag, const Number& number) {
+void append_schedule_field(std::string& bytes, std::uint32_t tag, const Number& number) {
   append_number(bytes, tag, static_cast<std::uint64_t>(number));
 }
-void append_field(std::string& bytes, std::uint32_t tag, const std::optional<UtcMs>& moment) {
+void append_schedule_field(std::string& bytes, std::uint32_t tag,
+                           const std::optional<UtcMs>& moment) {
   append_number(bytes, tag, moment.value_or(0));
 }
-void append_field(std::string& bytes, std::uint32_t tag, const std::string& text) {
+void append_schedule_field(std::string& bytes, std::uint32_t tag, const std::string& text) {
   if (!text.empty()) append_bytes(bytes, tag, text);
 }
-void append_field(std::string& bytes, std::uint32_t tag, const std::vector<FiredSpan>& spans) {
+void append_schedule_field(std::string& bytes, std::uint32_t tag,
+                           const std::vector<FiredSpan>& spans) {
   std::string text;
   for (const FiredSpan& span : spans) {
     append_varint(text, span.first);
     append_varint(text, span.last - span.first);
   }
-  append_field(bytes, tag, text);
+  append_schedule_field(bytes, tag, text);
 }
 
 class Reader {
@@ -98,7 +100,7 @@ class Reader {
 
   ScheduleRecord read(std::string_view value) const {
     if (value.empty()) fail("is empty");
-    if (value.front() != kVersion)
+    if (value.front() != kScheduleVersion)
       fail("has version " + std::to_string(static_cast<std::uint8_t>(value.front())));
     ScheduleRecord record{.name = std::string(name_), .schedule = {}};
     record.schedule.ttr = 0;
@@ -159,9 +161,10 @@ class Reader {
 }  // namespace
 
 void append_schedule_value(std::string& bytes, const ScheduleRecord& record) {
-  bytes += kVersion;
-  each_field(record,
-             [&bytes](std::uint32_t tag, const auto& field) { append_field(bytes, tag, field); });
+  bytes += kScheduleVersion;
+  each_field(record, [&bytes](std::uint32_t tag, const auto& field) {
+    append_schedule_field(bytes, tag, field);
+  });
   bytes.append(*record.newer);
 }
 

@@ -3,8 +3,10 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>
+#include <rocksdb/slice.h>
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
@@ -14,6 +16,14 @@ namespace carillon::queue {
 // The column families, in the order in which they are opened. record_keys.h says what each holds.
 enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies, kKeys, kSchedules };
 inline constexpr std::size_t kFamilies = 6;
+
+// The same bytes, as RocksDB's type and as the standard library's.
+inline rocksdb::Slice slice(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+inline std::string_view view(const rocksdb::Slice& bytes) {
+  return {bytes.data(), bytes.size()};
+}
 
 // Where all files of a state are read and written (no_wait_files.h).
 rocksdb::Env* state_environment();

@@ -20,14 +20,6 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-Slice slice(std::string_view bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
-std::string_view view(const Slice& bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
 rocksdb::Options table_options() {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(1 << 20);
