@@ -367,7 +367,9 @@ class ConsoleTest(unittest.TestCase):
             self.page.execute_script("document.querySelector('.plot').focus()")
             ActionChains(self.page).send_keys(Keys.ESCAPE).perform()
         self.until_it_says(moments, [""] * 4)
-        self.until(f"return /^now, put /.test((() => {{ {said} }})())")
+        # Drawn anew just then, the plot may have lost the focus.
+        told = "document.querySelector('.plot').getAttribute('aria-valuetext')"
+        self.until(f"return /^now, put /.test({told})")
         ActionChains(self.page).move_to_element(
             self.page.find_element(By.CSS_SELECTOR, ".head h1")
         ).perform()
