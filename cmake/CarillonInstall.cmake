@@ -66,7 +66,7 @@ if(CARILLON_ASIO)
   carillon_pkgconfig(asio "timers and sleeps for Asio, headers alone" REQUIRES carillon-timer)
 endif()
 if(CARILLON_SERVER)
-  carillon_pkgconfig(queue "the durable queue in a process" REQUIRES "carillon-wheel rocksdb"
+  carillon_pkgconfig(queue "the durable queue in a process" REQUIRES "carillon-wheel rocksdb liblz4"
     CFLAGS -pthread LIBS "-lcarillon_queue -pthread")
 endif()
 

@@ -2,6 +2,8 @@
 
 #include "queue/store/table_mender.h"
 
+#include <lz4.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -24,42 +26,15 @@ constexpr std::size_t kFoot = 53;
 
 // --- Blocks, as they are read.
 
-// Takes the rest of a length in LZ4: bytes are added up to the first one that is not 255.
-bool take_length(std::string_view& bytes, std::size_t& length) {
-  for (bool more = length == 15; more;) {
-    if (bytes.empty()) return false;
-    const auto byte = static_cast<std::uint8_t>(bytes.front());
-    bytes.remove_prefix(1);
-    length += byte;
-    more = byte == 255;
-  }
-  return true;
-}
-
 // A block of LZ4 behind its size. Returns nothing if the bytes are none.
 std::optional<std::string> decompress(std::string_view bytes) {
   constexpr std::uint64_t kMost = 256 << 20;
   std::uint64_t size = 0;
-  if (!take_varint(bytes, size) || size > kMost) return std::nullopt;
-  std::string out;
-  while (!bytes.empty()) {
-    const auto token = static_cast<std::uint8_t>(bytes.front());
-    bytes.remove_prefix(1);
-    std::size_t literals = token >> 4;
-    if (!take_length(bytes, literals) || literals > bytes.size()) return std::nullopt;
-    out.append(bytes.substr(0, literals));
-    bytes.remove_prefix(literals);
-    if (bytes.empty()) break;  // the last sequence has no match
-    if (bytes.size() < 2) return std::nullopt;
-    const std::size_t back = number_at<std::uint16_t>(bytes, 0);
-    bytes.remove_prefix(2);
-    std::size_t length = token & 15u;
-    if (!take_length(bytes, length) || back == 0 || back > out.size()) return std::nullopt;
-    length += 4;
-    if (out.size() + length > size) return std::nullopt;
-    for (; length > 0; --length) out += out[out.size() - back];
-  }
-  return out.size() == size ? std::optional(std::move(out)) : std::nullopt;
+  if (!take_varint(bytes, size) || size > kMost || bytes.size() > kMost) return std::nullopt;
+  std::string out(size, '\0');
+  const int got = ::LZ4_decompress_safe(bytes.data(), out.data(), static_cast<int>(bytes.size()),
+                                        static_cast<int>(size));
+  return got == static_cast<int>(size) ? std::optional(std::move(out)) : std::nullopt;
 }
 
 // The first and the last key of a block.
@@ -141,9 +116,14 @@ bool may_be_block(std::string_view bytes) {
   std::uint64_t size = 0;
   if (bytes.starts_with('\0')) return true;
   if (!take_varint(bytes, size) || bytes.empty()) return false;
-  std::size_t literals = static_cast<std::uint8_t>(bytes.front()) >> 4;
+  const unsigned literals = static_cast<std::uint8_t>(bytes.front()) >> 4;
   bytes.remove_prefix(1);
-  return take_length(bytes, literals) && literals > 0 && bytes.starts_with('\0');
+  if (literals == 15) {  // the rest of their number follows, up to a byte that is not 255
+    bytes.remove_prefix(std::min(bytes.find_first_not_of('\xff'), bytes.size()));
+    if (bytes.empty()) return false;
+    bytes.remove_prefix(1);
+  }
+  return literals > 0 && bytes.starts_with('\0');
 }
 
 // Finds the block behind damage that begins at `from`: somewhere there one begins.
