@@ -29,19 +29,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Now kNow{.utc_ns = 1'000'000'000, .mono_ns = 1};
-constexpr std::uint32_t kTubes = 6;
+constexpr Now kAtRandom{.utc_ns = 1'000'000'000, .mono_ns = 1};
+constexpr std::uint32_t kRandomTubes = 6;
 constexpr std::uint32_t kThings = 40;  // schedules, and endpoints
 constexpr JobId kInFiles = 3'000;      // the later ones are in the log alone
 constexpr JobId kJobs = 3'300;
 
-std::string name_of(std::uint32_t tube) {
+std::string tube_name_of(std::uint32_t tube) {
   return "tube-" + std::to_string(tube);
 }
 
 ScheduleRecord schedule(std::uint32_t number) {
   return {.name = "schedule-" + std::to_string(number),
-          .schedule = {.tube = name_of(number % kTubes + 1),
+          .schedule = {.tube = tube_name_of(number % kRandomTubes + 1),
                        .body = std::string(number * 50, 'b'),
                        .cron = "@daily"},
           .created = number};
@@ -49,11 +49,11 @@ ScheduleRecord schedule(std::uint32_t number) {
 
 Endpoint endpoint(std::uint32_t number) {
   return {.url = "http://host/" + std::to_string(number),
-          .tube = name_of(number % kTubes + 1),
+          .tube = tube_name_of(number % kRandomTubes + 1),
           .created = number + 1};
 }
 
-std::size_t size_of(JobId id) {
+std::size_t body_size_of(JobId id) {
   constexpr std::size_t kSizes[] = {0, 7, 30, 30, 300, 30, 2'000, 5'000, 30, 9'000};
   return id % 500 == 0 ? 600'000 : kSizes[id % 10];
 }
@@ -64,7 +64,7 @@ class Truth {
   explicit Truth(const std::string& data) : random_(7) {
     {
       DiskStore store(data, {.recent = 1 << 20});
-      for (std::uint32_t tube = 1; tube <= kTubes; ++tube) put_tube(store, tube);
+      for (std::uint32_t tube = 1; tube <= kRandomTubes; ++tube) put_tube(store, tube);
       for (std::uint32_t n = 0; n < kThings; ++n) {
         store.append(
             {.jobs = {},
@@ -103,7 +103,7 @@ class Truth {
 
  private:
   void put_tube(DiskStore& store, std::uint32_t tube) {
-    TubeRecord record{.number = tube, .name = name_of(tube)};
+    TubeRecord record{.number = tube, .name = tube_name_of(tube)};
     for (const auto& [id, job] : jobs_) {
       if (job.tube == tube) ++(job.buried() ? record.buried : record.scheduled);
     }
@@ -120,10 +120,10 @@ class Truth {
 
   void put(DiskStore& store, JobId id) {
     JobRecord job = queue::job(id);
-    job.tube = static_cast<std::uint32_t>(random_() % kTubes) + 1;
+    job.tube = static_cast<std::uint32_t>(random_() % kRandomTubes) + 1;
     job.due = 1'000 + random_() % 100'000;
-    job.body_bytes = static_cast<std::uint32_t>(size_of(id));
-    const std::string body = body_of(id, size_of(id));
+    job.body_bytes = static_cast<std::uint32_t>(body_size_of(id));
+    const std::string body = body_of(id, body_size_of(id));
     Changes changes{.jobs = {{{}, job, {}}}, .tubes = {}, .watermarks = {}};
     if (body.size() > kBodyPiece) {
       const UnfinishedBody begun{.id = id, .bytes = job.body_bytes};
@@ -167,7 +167,7 @@ class Truth {
 
   void erase(DiskStore& store, JobId id) {
     Changes changes{.jobs = {{jobs_[id], {}, {}}}, .tubes = {}, .watermarks = {}};
-    if (size_of(id) <= kBodyPiece) changes.keys = {{key(id), {}}};
+    if (body_size_of(id) <= kBodyPiece) changes.keys = {{key(id), {}}};
     store.append(changes);
     note(jobs_[id]);
     jobs_.erase(id);
@@ -177,7 +177,7 @@ class Truth {
     put(store, id);
     if (random_() % 3 == 0) change(store, any());
     if (random_() % 4 == 0) erase(store, any());
-    if (id % 100 == 0) put_tube(store, static_cast<std::uint32_t>(random_() % kTubes) + 1);
+    if (id % 100 == 0) put_tube(store, static_cast<std::uint32_t>(random_() % kRandomTubes) + 1);
   }
 
   JobId any() {
@@ -248,7 +248,7 @@ class SalvageOfRandomBits : public testing::Test {
     const DiskStore store(saved(), {});
     const bool is_log_whole = report_.lost_changes.empty();
     std::set<JobId> there;
-    for (std::uint32_t tube = 1; tube <= kTubes; ++tube) {
+    for (std::uint32_t tube = 1; tube <= kRandomTubes; ++tube) {
       std::vector<JobRecord> jobs = store.scan_due(tube, {}, kJobs);
       for (JobRecord& job : store.scan_buried(tube, 0, kJobs)) jobs.push_back(std::move(job));
       for (const JobRecord& job : jobs) {
@@ -261,7 +261,8 @@ class SalvageOfRandomBits : public testing::Test {
           EXPECT_TRUE(is_excused && truth.was_once(job));
         }
         EXPECT_EQ(store.find(job.id), job);
-        EXPECT_TRUE(whole_body(store, job.id, job.body_bytes) == body_of(job.id, size_of(job.id)));
+        EXPECT_TRUE(whole_body(store, job.id, job.body_bytes) ==
+                    body_of(job.id, body_size_of(job.id)));
         if (::testing::Test::HasFailure()) return;
       }
     }
@@ -272,7 +273,7 @@ class SalvageOfRandomBits : public testing::Test {
       const auto key = store.find_key(1, "key-" + std::to_string(id));
       if (there.count(id) == 0) {
         EXPECT_FALSE(key.has_value()) << id;
-      } else if (size_of(id) <= kBodyPiece) {
+      } else if (body_size_of(id) <= kBodyPiece) {
         EXPECT_TRUE(tells("keys, tokens") || is_excused || (key && key->id == id)) << id;
       }
     }
@@ -294,9 +295,9 @@ class SalvageOfRandomBits : public testing::Test {
     }
     std::map<std::uint32_t, TubeRecord> tubes;
     for (const TubeRecord& tube : recovered.tubes) tubes[tube.number] = tube;
-    for (std::uint32_t number = 1; number <= kTubes; ++number) {
+    for (std::uint32_t number = 1; number <= kRandomTubes; ++number) {
       const TubeRecord& tube = tubes[number];
-      const bool is_whole = tube.name == name_of(number) && tube.settings &&
+      const bool is_whole = tube.name == tube_name_of(number) && tube.settings &&
                             tube.settings->retention == 1'000 + number;
       EXPECT_TRUE(is_whole || !is_log_whole || tells("number " + std::to_string(number) + " is"))
           << number;
@@ -305,11 +306,11 @@ class SalvageOfRandomBits : public testing::Test {
 
   void expect_it_serves() {
     DiskStore store(saved(), {});
-    Engine engine(store, {}, kNow);
-    const JobCounts jobs = engine.stats(kNow).jobs;
+    Engine engine(store, {}, kAtRandom);
+    const JobCounts jobs = engine.stats(kAtRandom).jobs;
     EXPECT_EQ(jobs.delayed + jobs.ready + jobs.buried, report_.jobs);
     const ClientId client = engine.connect();
-    const PutOutcome put = engine.put(client, kNow, {.due_in = 1}, "next");
+    const PutOutcome put = engine.put(client, kAtRandom, {.due_in = 1}, "next");
     EXPECT_GT(put.id, kJobs);
     store.sync();
   }

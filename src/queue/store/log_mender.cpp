@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "base/directory.h"
 #include "carillon/queue/store.h"
@@ -36,6 +37,7 @@ std::optional<LogRecordHead> first_record(std::string_view bytes, const LogUse& 
 }
 
 // Which life and serial number a segment may have that stands beside a known one, or is the newest.
+// A file is used again and again, and keeps records of earlier uses: the latest use comes first.
 std::vector<LogUse> uses_to_try(const std::vector<LogUse>& known, const LogUse& newest) {
   std::vector<LogUse> uses{newest};
   for (const LogUse& one : known) {
@@ -43,6 +45,8 @@ std::vector<LogUse> uses_to_try(const std::vector<LogUse>& known, const LogUse& 
     uses.push_back({.life = one.life, .serial = one.serial - 1});
     uses.push_back({.life = one.life_before, .serial = one.serial - 1});
   }
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const LogUse& a, const LogUse& b) { return a.serial > b.serial; });
   return uses;
 }
 
@@ -72,6 +76,34 @@ LogUse newest_of(const base::Directory& directory, std::uint64_t identity) {
   }
 }
 
+// Returns nothing if the file cannot be read: a reader tells why.
+std::optional<std::string> readable(const fs::path& path) {
+  try {
+    return file_bytes(path);
+  } catch (const StoreError&) {
+    return std::nullopt;
+  }
+}
+
+void link_files(const std::string& path, const std::vector<std::string>& names,
+                const std::string& to) {
+  std::error_code error;
+  fs::create_directory(to, error);
+  const fs::path from = fs::absolute(path, error);
+  for (const std::string& name : names) {
+    if (!error && name.ends_with(".data"))
+      fs::create_symlink(from / name, fs::path(to) / name, error);
+  }
+  if (error) throw StoreError("cannot make links in " + to + ": " + error.message());
+}
+
+void replace_link(const fs::path& link, const std::string& bytes) {
+  std::error_code error;
+  fs::remove(link, error);
+  if (error) throw StoreError("cannot remove " + link.string() + ": " + error.message());
+  write_file(link, bytes);
+}
+
 }  // namespace
 
 std::string mend_log(const std::string& path, const std::string& to, std::uint64_t identity,
@@ -92,25 +124,21 @@ std::string mend_log(const std::string& path, const std::string& to, std::uint64
     }
   }
   if (broken.empty()) return path;
-  fs::create_directory(to);
-  for (const std::string& name : names) {
-    if (name.ends_with(".data")) fs::create_symlink(fs::absolute(path) / name, fs::path(to) / name);
-  }
+  link_files(path, names, to);
   // One that was mended may be the neighbour of another.
   for (bool again = true; again;) {
     again = false;
     for (auto at = broken.begin(); at != broken.end();) {
-      std::string bytes = file_bytes(fs::path(path) / at->name);
-      const auto use = use_of(bytes, known, newest);
+      auto bytes = readable(fs::path(path) / at->name);
+      const auto use = bytes ? use_of(*bytes, known, newest) : std::nullopt;
       if (!use) {
         ++at;
         continue;
       }
-      const auto blocks = static_cast<std::uint32_t>(bytes.size() / kLogBlock);
+      const auto blocks = static_cast<std::uint32_t>(bytes->size() / kLogBlock);
       const std::string header = LogSegment::header_of(identity, blocks, *use);
-      bytes.replace(0, header.size(), header);
-      fs::remove(fs::path(to) / at->name);
-      write_file(fs::path(to) / at->name, bytes);
+      bytes->replace(0, header.size(), header);
+      replace_link(fs::path(to) / at->name, *bytes);
       damages.push_back(at->why);
       known.push_back(*use);
       at = broken.erase(at);

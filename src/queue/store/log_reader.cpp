@@ -89,6 +89,7 @@ void LogReader::refuse_two_of_one_serial() {
 void LogReader::check_newest() {
   try {
     const NewestFile::Segment newest = NewestFile::read(directory_, identity_);
+    leave_out_copy(newest);
     if (end_is_sure_) compare(newest);
   } catch (const StoreError& why) {
     end_is_sure_ = false;
@@ -97,6 +98,19 @@ void LogReader::check_newest() {
                                            : std::string(why.what()) + "; carillon check --data " +
                                                  path + " --salvage NEW saves what is whole");
   }
+}
+
+// What a copy of the directory has put and deleted is nothing of ours.
+void LogReader::leave_out_copy(const NewestFile::Segment& newest) {
+  used_.remove_if([&](const LogSegment& segment) {
+    if (segment.serial() != newest.serial || segment.use().life == newest.life) return false;
+    damaged("the log's newest file " + segment.path() +
+            " is of a copy of this directory, or of another time: it has the serial number " +
+            std::to_string(newest.serial) + ", as " + NewestFile::kName +
+            " says, but was not written by the same run of the server");
+    end_is_sure_ = false;
+    return true;
+  });
 }
 
 void LogReader::compare(const NewestFile::Segment& newest) const {
@@ -114,14 +128,7 @@ void LogReader::compare(const NewestFile::Segment& newest) const {
       throw StoreError("the log has a file that is newer than its newest one: " + says +
                        ", and there is " + serial(segment) +
                        ": one of the two is of another time, or of a copy of this directory");
-    if (segment.serial() != newest.serial) continue;
-    is_there = true;
-    if (segment.use().life != newest.life)
-      throw StoreError("the log's newest file " + segment.path() +
-                       " is of a copy of this directory, or of another time: it has the serial "
-                       "number " +
-                       std::to_string(newest.serial) + ", as " + NewestFile::kName +
-                       " says, but was not written by the same run of the server");
+    is_there = is_there || segment.serial() == newest.serial;
   }
   if (!is_there)
     throw StoreError("the log's newest file is gone: " + says + ", and the last one there is " +

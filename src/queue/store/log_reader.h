@@ -82,6 +82,7 @@ class LogReader {
   void open_segments(LogWrites writes);
   void refuse_two_of_one_serial();
   void check_newest();
+  void leave_out_copy(const NewestFile::Segment& newest);
   void compare(const NewestFile::Segment& newest) const;
   void read_segment(const LogSegment& segment, const LogSegment* next, const Log::Each& each);
   LogFound find(Walk& walk);

@@ -212,39 +212,47 @@ void add_lost_changes(StoreReport& report, const LogReader& reader) {
   }
 }
 
+constexpr const char* kAllChangesLost =
+    "what the changes of the log did is lost: jobs that they put are not there, and jobs that they "
+    "deleted or moved are as they were before";
+
 // Without the state's position the log counts from its beginning: to apply changes again that the
 // state has does no harm, if none of them is missing.
-void read_log(const std::string& path, const Work& work, const States& states,
-              const Log::Each& each, StoreReport& report) {
+void read_changes(const std::string& path, const Work& work, const States& states,
+                  const Log::Each& each, StoreReport& report) {
   const auto stored = states.plain<RocksState::StoredPosition>(RocksState::kPositionKey);
   auto identity = states.plain<std::uint64_t>(RocksState::kIdentityKey);
-  try {
-    if (identity == 0) identity = identity_of_log(base::Directory(path));
-    const base::Directory directory(mend_log(path, work.log(), identity, report.damages));
-    LogPosition start{.number = stored.number, .chain = stored.chain};
-    if (!states.all.get(kMeta, RocksState::kPositionKey).is_sure) {
-      LogReader first(directory, identity, 0);
-      if (!first.used().empty())
-        start = {.number = first.used().front().first() - 1, .chain = std::nullopt};
-      first.read(start, [](LogNumber, std::string_view) {});
-      add_damages(report, first.damage());
-      if (!first.damage().empty()) {
-        report.damages.emplace_back(
-            "the changes of the log are left out: some are missing, and the "
-            "state does not say which of them it has");
-        report.lost_changes.emplace_back(
-            "what the changes of the log did is lost: jobs that they put are not there, and jobs "
-            "that they deleted or moved are as they were before");
-        return;
-      }
+  if (identity == 0) identity = identity_of_log(base::Directory(path));
+  const base::Directory directory(mend_log(path, work.log(), identity, report.damages));
+  LogPosition start{.number = stored.number, .chain = stored.chain};
+  if (!states.all.get(kMeta, RocksState::kPositionKey).is_sure) {
+    LogReader first(directory, identity, 0);
+    if (!first.used().empty())
+      start = {.number = first.used().front().first() - 1, .chain = std::nullopt};
+    first.read(start, [](LogNumber, std::string_view) {});
+    add_damages(report, first.damage());
+    if (!first.damage().empty()) {
+      report.damages.emplace_back(
+          "the changes of the log are left out: some are missing, and the state does not say which "
+          "of them it has");
+      report.lost_changes.emplace_back(kAllChangesLost);
+      return;
     }
-    LogReader reader(directory, identity, 0);
-    reader.read(start, each);
-    add_damages(report, reader.damage());
-    add_lost_changes(report, reader);
-    report.dropped = reader.dropped();
+  }
+  LogReader reader(directory, identity, 0);
+  reader.read(start, each);
+  add_damages(report, reader.damage());
+  add_lost_changes(report, reader);
+  report.dropped = reader.dropped();
+}
+
+void read_log(const std::string& path, const Work& work, const States& states,
+              const Log::Each& each, StoreReport& report) {
+  try {
+    read_changes(path, work, states, each, report);
   } catch (const StoreError& why) {
     report.damages.emplace_back(why.what());
+    report.lost_changes.emplace_back(kAllChangesLost);
   }
   for (std::vector<std::string>* lines : {&report.damages, &report.dropped}) {
     for (std::string& line : *lines) {

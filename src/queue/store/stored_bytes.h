@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "carillon/queue/store.h"
 
@@ -34,9 +35,11 @@ constexpr std::uint32_t masked(std::uint32_t crc) {
 // Throws StoreError.
 inline std::string file_bytes(const std::filesystem::path& path) {
   std::error_code error;
-  std::string bytes(std::filesystem::file_size(path, error), '\0');
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) throw StoreError("cannot read " + path.string() + ": " + error.message());
+  std::string bytes(size, '\0');
   std::ifstream file(path, std::ios::binary);
-  if (error || !file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(size)))
     throw StoreError("cannot read " + path.string());
   return bytes;
 }
