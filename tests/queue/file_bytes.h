@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 namespace carillon::queue {
 
@@ -14,6 +15,19 @@ inline std::string contents(const std::filesystem::path& path) {
   std::ifstream(path, std::ios::binary)
       .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return bytes;
+}
+
+// Copies the directory of an open store, as a crash would leave it. The log may get another file
+// meanwhile: then it is copied again.
+inline void copy_open_store(const std::filesystem::path& from, const std::filesystem::path& to) {
+  constexpr int kTries = 100;
+  std::error_code error;
+  for (int i = 0; i < kTries; ++i) {
+    std::filesystem::remove_all(to);
+    std::filesystem::copy(from, to, error);
+    if (!error) return;
+  }
+  throw std::filesystem::filesystem_error("copy", from, to, error);
 }
 
 // Returns the size without the zeros at the end.

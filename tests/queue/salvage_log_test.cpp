@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/directory.h"
@@ -37,16 +36,8 @@ class SalvageOfALog : public testing::Test {
     store.sync();
   }
 
-  // Of an open store, whose log may get another file meanwhile: as a crash would leave it.
   void copy_open(const std::string& from, const std::string& to) const {
-    constexpr int kTries = 100;
-    std::error_code error;
-    for (int i = 0; i < kTries; ++i) {
-      fs::remove_all(path(to));
-      fs::copy(path(from), path(to), error);
-      if (!error) return;
-    }
-    FAIL() << error.message();
+    copy_open_store(path(from), path(to));
   }
 
   StoreReport salvage() const {

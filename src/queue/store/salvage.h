@@ -10,8 +10,8 @@
 // - The keys of jobs that are not there are free. The counts of tubes are made anew.
 // - Of a doubtful schedule, endpoint or key of a job that is gone only the name is told, if it is
 //   known: an old one would fire again, or push to where nobody wants it.
-// - A tube whose record is lost has the name that a schedule gives it, or a new one
-//   (salvage_tubes.cpp). That its settings are gone is told.
+// - A tube whose record is lost is `salvaged-N` by its number (salvage_tubes.cpp). What a schedule
+//   says of its name is told, and that its settings are gone.
 #pragma once
 
 #include <cstdint>

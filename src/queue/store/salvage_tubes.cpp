@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -16,26 +14,22 @@ namespace carillon::queue {
 
 namespace {
 
-// What schedules and endpoints know of the names of tubes.
-struct TubeNames {
-  std::map<std::uint32_t, std::set<std::string>> by_number;
+// What schedules and endpoints know of tubes. The tube of a schedule may have been changed since it
+// put its last job: so a name is a hint, and no more.
+struct TubeHints {
+  std::map<std::uint32_t, std::string> by_number;
   std::map<std::string, std::string> who;  // "the schedule 'nightly'", by the tube's name
 
   void add_schedule(std::string_view name, std::string_view value) {
     const ScheduleRecord record = read_schedule_value(name, value);
-    const Schedule& schedule = record.schedule;
-    who.emplace(schedule.tube, "the schedule '" + std::string(name) + "'");
-    if (record.last_tube != 0 && schedule.group.empty())
-      by_number[record.last_tube].insert(schedule.tube);
+    const std::string its_name = "the schedule '" + std::string(name) + "'";
+    who.emplace(record.schedule.tube, its_name);
+    if (record.last_tube == 0) return;
+    by_number[record.last_tube] += "; " + its_name + " put its last job there, and puts the next " +
+                                   "one into '" + record.schedule.tube + "'";
   }
   void add_endpoint(std::string_view name, std::string_view value) {
     who.emplace(read_endpoint_value(name, value).tube, "the endpoint '" + std::string(name) + "'");
-  }
-  // Returns the only name that the tube may have, if there is one.
-  std::optional<std::string> of(std::uint32_t number) const {
-    const auto found = by_number.find(number);
-    if (found == by_number.end() || found->second.size() != 1) return std::nullopt;
-    return *found->second.begin();
   }
 };
 
@@ -92,14 +86,14 @@ void Salvage::count_tubes() {
     append_tube_value(value, tube);
     put(kMeta, view(key), value);
     if (old_tubes_.count(number) == 0) continue;
-    left_out_.push_back("the record of the tube '" + tube.name + "' may be old: look at " +
+    left_out_.push_back("the record of the tube '" + tube.name + "' may be old: check " +
                         kSettings);
   }
 }
 
 // Adds the tubes that have jobs or lanes, and no record.
 void Salvage::name_lost_tubes(std::map<std::uint32_t, TubeRecord>& tubes) {
-  TubeNames names;
+  TubeHints hints;
   const auto add = [](const auto& read) {
     try {
       read();
@@ -108,33 +102,28 @@ void Salvage::name_lost_tubes(std::map<std::uint32_t, TubeRecord>& tubes) {
     }
   };
   each(kSchedules, [&](std::string_view key, std::string_view value) {
-    add([&] { names.add_schedule(key, value); });
+    add([&] { hints.add_schedule(key, value); });
   });
   each(kMeta, [&](std::string_view key, std::string_view value) {
     if (key.starts_with(kEndpointKeys))
-      add([&] { names.add_endpoint(key.substr(kEndpointKeys.size()), value); });
+      add([&] { hints.add_endpoint(key.substr(kEndpointKeys.size()), value); });
   });
   for (const auto& [number, tube] : tubes) {
-    if (tube.head == 0) names.who.erase(tube.name);
+    if (tube.head == 0) hints.who.erase(tube.name);
   }
-  bool is_any_nameless = false;
+  bool is_any_lost = false;
   for (const auto& [number, counts] : counts_) {
     if (tubes.count(number) > 0) continue;
-    const std::optional<std::string> known = names.of(number);
-    const bool is_free = known && names.who.count(*known) > 0;
-    const std::string name = is_free ? *known : "salvaged-" + std::to_string(number);
+    is_any_lost = true;
+    const std::string name = "salvaged-" + std::to_string(number);
     tubes[number] = {.number = number, .name = name};
-    std::string line = "the record of tube number " + std::to_string(number) +
-                       " is lost: " + kSettings + " are gone, and ";
-    line += is_free ? names.who[*known] + " says that its name is '" + name + "': set them anew"
-                    : "so is its name. Its jobs are in '" + name +
-                          "': look at them, and put them with move-jobs where they belong";
-    left_out_.push_back(std::move(line));
-    if (is_free) names.who.erase(*known);
-    is_any_nameless = is_any_nameless || !is_free;
+    left_out_.push_back(
+        "the record of tube number " + std::to_string(number) + " is lost: " + kSettings +
+        " are gone, and so is its name. Its jobs are in '" + name +
+        "': check them, and put them with move-jobs where they belong" + hints.by_number[number]);
   }
-  if (!is_any_nameless) return;
-  for (const auto& [name, who] : names.who) {
+  if (!is_any_lost) return;
+  for (const auto& [name, who] : hints.who) {
     left_out_.push_back("the tube '" + name + "', which " + who +
                         " names, has no record: it may be one of those whose names are lost");
   }
