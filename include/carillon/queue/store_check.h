@@ -36,10 +36,11 @@ struct StoreReport {
   std::uint64_t lost_jobs = 0;            // others that are known
   std::vector<JobId> some_lost = {};      // the first kSome lost jobs
   std::vector<std::string> damages = {};  // a line each
-  // Of a salvage: a line for each thing that is no job and is lost, with what is to be done.
+  // Filled by salvage_store(): a line for each thing that is no job and is lost, with what is to be
+  // done.
   std::vector<std::string> left_out = {};
-  // Of check_store(): false if the state cannot be opened. A salvage throws then, and only a backup
-  // helps.
+  // Set by check_store(): false if the state cannot be opened. A salvage throws then, and only a
+  // backup helps.
   bool can_be_salvaged = true;
   // A line for each run of changes that the log had and that cannot be read. Nobody knows what they
   // did: jobs that they put are not there, and a job that they deleted or moved may count as whole.
@@ -53,9 +54,10 @@ struct StoreReport {
 using StoreProgress = std::function<bool(std::uint64_t done, std::uint64_t all)>;
 
 // Throws StoreError if there is no store in `path`, if another process has it open, or if it cannot
-// be read at all. Memory: a few MiB, whatever the number of jobs. The jobs are counted only if
-// something is damaged. A directory of links is made meanwhile, with a name that begins with
-// `work`; if that is empty, among the system's temporary files.
+// be read at all. Memory: a few MiB, whatever the number of jobs, and the largest table whose index
+// or end is damaged. The jobs are counted only if something is damaged. A directory of links, and
+// of copies of the files whose index or ends are damaged, is made meanwhile. Its name begins with
+// `work`; if that is empty, it is among the system's temporary files.
 StoreReport check_store(const std::string& path, const StoreProgress& progress,
                         const std::string& work = {});
 

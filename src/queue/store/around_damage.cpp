@@ -234,8 +234,8 @@ constexpr std::size_t kFirstWidth = sizeof(IndexKey);
 // Returns the first key behind the damage, or behind_all() if no key is behind it.
 std::string AroundDamage::end_of_damage(const std::string& from, const std::string& why) {
   const std::size_t whole = width_of(family_);
-  // RocksDB does not say which of the large bodies is damaged, so no step may pass over one: until
-  // so many have failed that it must be their table.
+  // RocksDB does not say which of the large bodies is damaged, so no step may pass over one. After
+  // 1000 failures assume that the table itself is damaged.
   constexpr std::size_t kNextId = 8 * sizeof(std::uint32_t);
   constexpr std::size_t kManyBodies = 1'000;
   const bool is_body = why.find(" offset ") == std::string::npos && family_ == kBodies;

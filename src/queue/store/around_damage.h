@@ -45,7 +45,7 @@ struct Damage {
   std::string why;  // RocksDB's words, which name the file and the place in it
 };
 
-// Says for what the beginning of a key of the family stands.
+// Describes a key of the family, or the beginning of one.
 std::string describe_key(Family family, const std::string& key);
 // Says which jobs a damage may cost, and where it lies.
 std::string describe(const Damage& damage);

@@ -59,22 +59,16 @@ bool is_manifest(const std::string& name) {
          name.find_first_not_of("0123456789", kManifest.size()) == std::string::npos;
 }
 
-// RocksDB reads no body of a file whose head or foot is damaged. Returns false if both are whole.
-bool mend_blobs(const fs::path& from, const std::string& to) {
-  const std::uint64_t size = fs::file_size(from);
-  if (size < kBlobHead + kBlobFoot) return false;
-  const auto foot_at = static_cast<std::streamoff>(size - kBlobFoot);
+// RocksDB reads no body of a file whose head or foot is damaged. What cannot be read is left to it.
+bool has_whole_ends(const fs::path& path, std::uint64_t written) {
+  if (fs::file_size(path) != written) return false;
   std::string head(kBlobHead, '\0');
   std::string foot(kBlobFoot, '\0');
-  std::ifstream file(from, std::ios::binary);
-  file.read(head.data(), kBlobHead).seekg(foot_at).read(foot.data(), kBlobFoot);
-  if (!file || (head == blob_head() && is_blob_foot(foot))) return false;
-  fs::copy_file(from, to);
-  std::fstream copy(to, std::ios::binary | std::ios::in | std::ios::out);
-  copy << blob_head();
-  if (!is_blob_foot(foot)) copy.seekp(foot_at) << blob_foot();
-  if (!copy.flush()) throw StoreError("cannot write " + to);
-  return true;
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), kBlobHead)
+      .seekg(static_cast<std::streamoff>(written - kBlobFoot))
+      .read(foot.data(), kBlobFoot);
+  return !file || (head == blob_head() && is_blob_foot(foot));
 }
 
 }  // namespace
@@ -95,62 +89,90 @@ std::vector<StateFile> files_in(const std::string& directory) {
   return files;
 }
 
+// The MANIFEST tells how many bytes each file had. RocksDB finds the end of a table by that.
 OfflineState::OfflineState(const std::string& path, std::string work,
                            const std::vector<std::string>& without)
-    : work_(std::move(work)) {
+    : OfflineState(std::move(work)) {
   try {
     make_work(path);
-    name_manifest();
-    replace_what_is_damaged(path, without);
     open();
-    replace_bodies(without);
+    const WrittenFiles files = written_files(*database_);
+    close();
+    for (const auto& [name, file] : files) {
+      const std::string its_path = path + "/" + name;
+      const bool is_left_out = std::find(without.begin(), without.end(), name) != without.end();
+      name.ends_with(".blob") ? mend_bodies_of(its_path, file.bytes, is_left_out)
+                              : mend_table_of(its_path, file.bytes, is_left_out);
+    }
+    open();
     note_replaced();
   } catch (const std::exception& why) {
-    database_.reset();
-    std::error_code ignored;
-    fs::remove_all(work_, ignored);
     throw StoreError(why.what());
   }
 }
 
-void OfflineState::replace_what_is_damaged(const std::string& path,
-                                           const std::vector<std::string>& without) {
-  const rocksdb::Options options = plain_options();
-  for (const StateFile& file : files_in(path)) {
-    if (file.has_blobs) continue;
-    const std::string name = fs::path(file.path).filename();
-    if (std::find(without.begin(), without.end(), name) != without.end()) {
-      replace(file);
-      continue;
-    }
-    const Status status = rocksdb::SstFileReader(options).Open(file.path);
-    if (status.ok()) continue;
-    lines_.push_back(file.path + " cannot be opened: " + status.ToString());
-    mend_or_replace(file);
-  }
-}
-
-void OfflineState::mend_or_replace(const StateFile& table) {
-  const std::string name = fs::path(table.path).filename();
-  const std::string path = work_ + "/" + name;
-  fs::remove(path);
-  if (auto mended = mend_table(table.path, path)) {
-    if (rocksdb::SstFileReader(plain_options()).Open(path).ok()) {
-      mended_[name] = std::move(*mended);
-      return;
-    }
-  }
-  replace(table);
+WrittenFiles OfflineState::written_in(const std::string& path, std::string work) {
+  OfflineState state(std::move(work));
+  state.make_work(path);
+  state.open();
+  return written_files(*state.database_);
 }
 
 OfflineState::~OfflineState() {
+  close();
+  std::error_code ignored;
+  fs::remove_all(work_, ignored);
+}
+
+void OfflineState::close() {
   if (database_) {
     for (rocksdb::ColumnFamilyHandle* family : families_)
       database_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
   }
   database_.reset();
-  std::error_code ignored;
-  fs::remove_all(work_, ignored);
+}
+
+void OfflineState::mend_table_of(const std::string& path, std::uint64_t written, bool is_left_out) {
+  const std::string name = fs::path(path).filename();
+  const std::string to = work_ + "/" + name;
+  if (is_left_out || !fs::exists(path)) return replace_table(name, written);
+  const Status status = rocksdb::SstFileReader(plain_options()).Open(path);
+  const std::uint64_t size = fs::file_size(path);
+  if (status.ok() && size == written) return;
+  lines_.push_back(path + (status.ok() ? " has " + std::to_string(size) + " bytes, and not the " +
+                                             std::to_string(written) + " that were written"
+                                       : " cannot be opened: " + status.ToString()));
+  std::string bytes;
+  try {
+    bytes = file_bytes(path);
+  } catch (const StoreError&) {
+    return replace_table(name, written);
+  }
+  fs::remove(to);
+  auto mended = mend_table(std::move(bytes), written, to);
+  if (!mended || !rocksdb::SstFileReader(plain_options()).Open(to).ok())
+    return replace_table(name, written);
+  mended_[name] = std::move(*mended);
+}
+
+// RocksDB opens such a file when it looks for a body in it.
+void OfflineState::mend_bodies_of(const std::string& path, std::uint64_t written,
+                                  bool is_left_out) {
+  const std::string to = work_ + "/" + fs::path(path).filename().string();
+  const bool is_taken = !is_left_out && fs::exists(path);
+  if (is_taken && has_whole_ends(path, written)) return;
+  fs::remove(to);
+  if (is_taken) {
+    fs::copy_file(path, to);
+    fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
+  } else {
+    write_file(to, "");
+  }
+  fs::resize_file(to, written);
+  std::fstream copy(to, std::ios::binary | std::ios::in | std::ios::out);
+  copy << blob_head();
+  copy.seekp(static_cast<std::streamoff>(written - kBlobFoot)) << blob_foot();
+  if (!copy.flush()) throw StoreError("cannot write " + to);
 }
 
 void OfflineState::make_work(const std::string& path) {
@@ -159,13 +181,13 @@ void OfflineState::make_work(const std::string& path) {
   for (const auto& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename();
     const std::string ending = entry.path().extension();
-    if (ending == ".blob" && mend_blobs(entry.path(), work_ + "/" + name)) continue;
     if (ending == ".sst" || ending == ".blob") {
       fs::create_symlink(fs::absolute(entry.path()), work_ + "/" + name);
     } else if (is_manifest(name) || name == "CURRENT" || name == "IDENTITY") {
       fs::copy_file(entry.path(), work_ + "/" + name);
     }
   }
+  name_manifest();
 }
 
 // Of several MANIFESTs the one with the highest number is the latest.
@@ -189,9 +211,8 @@ void OfflineState::name_manifest() {
 
 // RocksDB reads the end of a file of the size that the MANIFEST tells. So the empty table has
 // zeros before its end. An erased range counts as no entry, and no reader looks for one.
-void OfflineState::replace(const StateFile& table) {
+void OfflineState::replace_table(const std::string& name, std::uint64_t written) {
   constexpr std::size_t kFoot = 53;
-  const std::string name = fs::path(table.path).filename();
   const std::string empty = work_ + "/empty";
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), plain_options());
   Status status = writer.Open(empty);
@@ -200,13 +221,14 @@ void OfflineState::replace(const StateFile& table) {
   if (!status.ok()) throw StoreError("an empty table cannot be written: " + status.ToString());
   const std::string bytes = file_bytes(empty);
   fs::remove(empty);
-  if (bytes.size() > table.bytes)
-    throw StoreError(table.path + " has become shorter than any table is");
+  if (bytes.size() > written)
+    throw StoreError(name + " was written with " + std::to_string(written) +
+                     " bytes, and an empty table has " + std::to_string(bytes.size()));
   const std::string path = work_ + "/" + name;
   fs::remove(path);
   std::ofstream file(path, std::ios::binary);
   file << bytes.substr(0, bytes.size() - kFoot);
-  file.seekp(static_cast<std::streamoff>(table.bytes - kFoot));  // no disk holds the zeros
+  file.seekp(static_cast<std::streamoff>(written - kFoot));  // no disk holds the zeros
   file << bytes.substr(bytes.size() - kFoot) << std::flush;
   if (!file) throw StoreError("cannot write " + path);
   mended_[name] = {};
@@ -219,6 +241,7 @@ void OfflineState::open() {
   options.max_open_files = 256;
   options.verify_sst_unique_id_in_manifest = false;
   options.skip_checking_sst_file_sizes_on_db_open = true;  // mended ones are longer
+  options.paranoid_checks = false;  // it opens without the tables that are damaged or gone
   std::vector<rocksdb::ColumnFamilyDescriptor> families = state_families({});
   const auto table =
       std::shared_ptr<rocksdb::TableFactory>(rocksdb::NewBlockBasedTableFactory(table_options()));
@@ -229,21 +252,6 @@ void OfflineState::open() {
   if (!status.ok()) throw StoreError(kOnlyABackup + status.ToString());
   database_.reset(opened);
   std::copy(handles.begin(), handles.end(), families_.begin());
-}
-
-// RocksDB opens such a file when it looks for a body in it.
-void OfflineState::replace_bodies(const std::vector<std::string>& without) {
-  for (const auto& [name, file] : written()) {
-    const std::string path = work_ + "/" + name;
-    if (!name.ends_with(".blob")) continue;
-    if (fs::exists(path) && std::find(without.begin(), without.end(), name) == without.end())
-      continue;
-    fs::remove(path);
-    std::ofstream zeros(path, std::ios::binary);
-    zeros << blob_head();
-    zeros.seekp(static_cast<std::streamoff>(file.bytes - kBlobFoot)) << blob_foot() << std::flush;
-    if (!zeros) throw StoreError("cannot write " + path);
-  }
 }
 
 void OfflineState::note_replaced() {

@@ -8,12 +8,12 @@
 // Nothing in the directory is changed. RocksDB opens `work`, which has links to the tables and the
 // large bodies, and copies of the small files. In it,
 // - CURRENT is made anew if it does not name a MANIFEST;
-// - a table that cannot be opened, because its index or its end is damaged, is mended
-//   (table_mender.h), and so is the head and the foot of a file of large bodies;
+// - a table that cannot be opened, because its index or its end is damaged or cut off, is mended
+//   (table_mender.h), and so is the head, the foot and the size of a file of large bodies;
 // - a file of large bodies that is gone, or is to be left out, is replaced by zeros: each body in
 //   it is damaged;
-// - a table without any block that can be found is replaced by an empty one. So is each table that
-//   is to be left out: what it hides in others can be seen then.
+// - a table that is gone, or without any block that can be found, is replaced by an empty one. So
+//   is each table that is to be left out: what it hides in others can be seen then.
 //
 // *Doubtful* keys are those of a damaged block, and those that a table has lost that was mended or
 // replaced. What is read there may be old: an erasure or a later value may be lost.
@@ -34,6 +34,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "queue/store/around_damage.h"
@@ -62,14 +63,15 @@ class OfflineState {
   OfflineState(const OfflineState&) = delete;
   OfflineState& operator=(const OfflineState&) = delete;
 
+  // What the MANIFEST in `path` says of the files, without a look at them. `work` as above.
+  static WrittenFiles written_in(const std::string& path, std::string work);
+
   // All entries of the family that can be read; from `from` on, and before `to`. Check the
   // iterator's status at its end.
   std::unique_ptr<rocksdb::Iterator> scan(Family family) const;
   std::unique_ptr<rocksdb::Iterator> scan(Family family, const std::string& from,
                                           const rocksdb::Slice& to) const;
   Value get(Family family, std::string_view key) const;
-  // What the MANIFEST says of the files.
-  WrittenFiles written() const { return written_files(*database_); }
 
   // Each of these knows what was met so far: scan the families first.
   bool is_doubtful(Family family, std::string_view key) const;
@@ -85,13 +87,14 @@ class OfflineState {
     std::string end;
   };
 
+  explicit OfflineState(std::string work) : work_(std::move(work)) {}
   void make_work(const std::string& path);
   void name_manifest();
-  void replace_what_is_damaged(const std::string& path, const std::vector<std::string>& without);
-  void mend_or_replace(const StateFile& table);
-  void replace(const StateFile& table);
   void open();
-  void replace_bodies(const std::vector<std::string>& without);
+  void close();
+  void mend_table_of(const std::string& path, std::uint64_t written, bool is_left_out);
+  void mend_bodies_of(const std::string& path, std::uint64_t written, bool is_left_out);
+  void replace_table(const std::string& name, std::uint64_t written);
   void note_replaced();
   void note_lost(const rocksdb::LiveFileMetaData& table, const MendedTable& mended);
   bool is_replaced(Family family, std::string_view key) const;

@@ -106,7 +106,7 @@ class Check {
   std::uint64_t all_ = 0;
 };
 
-// A directory for links and small copies.
+// A directory for links, and for copies of what is mended.
 class Work {
  public:
   // Its name begins with `name`; if that is empty, it is among the temporary files.
@@ -166,7 +166,7 @@ struct States {
 // Nothing if the MANIFEST cannot be read.
 WrittenFiles written_in(const std::string& path, const Work& work) {
   try {
-    return OfflineState(path, work.state()).written();
+    return OfflineState::written_in(path, work.state());
   } catch (const std::exception&) {
     return {};
   }

@@ -141,10 +141,11 @@ std::optional<Block> next_block(std::string_view bytes, std::size_t from) {
 
 // The data ends where a whole block has no entries: it is of a filter.
 std::vector<Block> find_blocks(std::string_view bytes, MendedTable& mended) {
+  constexpr std::size_t kLargest = 4 << 20;
   std::vector<Block> blocks;
   for (std::size_t at = 0; at < bytes.size(); at = blocks.back().end()) {
     std::optional<Block> block;
-    const auto size = size_at(bytes, at, bytes.size());
+    const auto size = size_at(bytes, at, kLargest);
     if (!size) {
       block = next_block(bytes, at);
     } else if (auto keys = keys_of_block(bytes, at, *size)) {
@@ -191,14 +192,13 @@ std::string append_block(std::string& table, const Entries& entries) {
   return handle_of(begin, size);
 }
 
-// A state looks for the end of a table by the size that the MANIFEST tells, and a lone reader by
-// the size of the file. So there are two of it, and what it names stands between them.
-void replace_end(std::string& table, const std::vector<Block>& blocks) {
+// The copy has two ends: one where the MANIFEST's size puts it, one at the end of the file. A state
+// looks for the first one, and a lone reader for the second one.
+void replace_end(std::string& table, std::size_t written, const std::vector<Block>& blocks) {
   constexpr char kCrc32c = 1;
   constexpr std::size_t kHandles = 40;
   constexpr std::uint32_t kVersion = 5;
   constexpr std::uint64_t kMagic = 0x88e241b785f4cff7;
-  const std::size_t end = table.size();
   Entries index;
   for (const Block& block : blocks)
     index.emplace_back(block.keys.last, handle_of(block.at, block.size));
@@ -212,20 +212,21 @@ void replace_end(std::string& table, const std::vector<Block>& blocks) {
   foot.resize(1 + kHandles);
   append_number(foot, kVersion);
   append_number(foot, kMagic);
-  table.replace(end - kFoot, kFoot, foot);
+  table.replace(written - kFoot, kFoot, foot);
   table += foot;
 }
 
 }  // namespace
 
-std::optional<MendedTable> mend_table(const std::string& from, const std::string& to) {
-  std::string table = file_bytes(from);
-  if (table.size() <= kFoot) return std::nullopt;
+std::optional<MendedTable> mend_table(std::string table, std::uint64_t written,
+                                      const std::string& to) {
+  if (written <= kFoot) return std::nullopt;
   MendedTable mended;
   const std::vector<Block> blocks =
-      find_blocks(std::string_view(table).substr(0, table.size() - kFoot), mended);
+      find_blocks(std::string_view(table).substr(0, written - kFoot), mended);
   if (blocks.empty()) return std::nullopt;
-  replace_end(table, blocks);
+  table.resize(std::max<std::size_t>(table.size(), written));
+  replace_end(table, written, blocks);
   write_file(to, table);
   return mended;
 }

@@ -50,7 +50,7 @@ std::string name_of(const std::string& path) {
 
 enum class Seen : std::uint8_t { kAsWritten, kGone, kOther };
 
-// What cannot be read now is for its readers to tell.
+// A read error is not reported here: the reader of the body reports it.
 Seen look_at(const std::string& path, const WrittenFile& written) {
   const auto files = state_environment()->GetFileSystem();
   std::uint64_t size = 0;
