@@ -6,7 +6,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 // What nobody sees in a client's text, or what changes the order in which it is shown: two names
-// would look like one. Many an emoji has U+FE0F, so the variation selectors stay.
+// would look like one. Many an emoji has U+FE0F, so the variation selectors stay. The joiners of
+// emoji, Persian and Hindi do not: whether U+200D is seen depends on the font.
 const HIDDEN = new RegExp("(?![\\ufe00-\\ufe0f])[\\0-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f" +
   "\\u2028\\u2029\\p{Bidi_Control}\\p{Default_Ignorable_Code_Point}]", "gu");
 
@@ -16,6 +17,8 @@ const escaped = (hidden) => hidden.split("").map((unit) =>
 // As the commands print it.
 const visible = (text) => text.replace(HIDDEN, escaped);
 
+const READ = new Set(["title", "aria-label"]);  // attributes that people see or hear
+
 const seen = (children) => children.flat().map((child) =>
   typeof child === "string" ? visible(child) : child);
 
@@ -23,7 +26,7 @@ function fill(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? "" : value);
+    else made.setAttribute(name, value === true ? "" : READ.has(name) ? visible(value) : value);
   }
   made.append(...seen(children).filter((child) => child !== null && child !== undefined));
   return made;

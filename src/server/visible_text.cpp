@@ -22,7 +22,9 @@ struct Range {
 // U+009F, the ends of lines and paragraphs, and all that are Bidi_Control or
 // Default_Ignorable_Code_Point in the Unicode Character Database (PropList.txt,
 // DerivedCoreProperties.txt). The variation selectors U+FE00 to U+FE0F are left out: many an emoji
-// is written with one.
+// is written with one. The joiners U+200C and U+200D are not, though emoji of families and words in
+// Persian and Hindi have them: whether one is seen depends on the font and on both neighbours, and
+// to tell names apart is worth more here than to show them well.
 constexpr std::array kHidden = {
     Range{0x007F, 0x009F},   Range{0x00AD, 0x00AD},   Range{0x034F, 0x034F},
     Range{0x061C, 0x061C},   Range{0x115F, 0x1160},   Range{0x17B4, 0x17B5},

@@ -243,6 +243,21 @@ class ConsoleTest(unittest.TestCase):
         self.sees(r"a\u202Eb\u200B\u2028\uDB40\uDC41" + "\u26a0\ufe0f")
         self.sees("one\ntwo" + r"\u200F")
 
+    def test_what_nobody_sees_in_an_attribute_is_shown(self):
+        retry = {"max_attempts": 1}
+        self.api("POST", "/v1/tubes/hidden/jobs", {"body": "x", "retry": retry})
+        (job,) = self.api("POST", "/v1/tubes/hidden:reserve", {"max": 1})["jobs"]
+        self.api("POST", f"/v1/leases/{job['lease']}:nack", {"error": "no\u202eway\u200b"})
+        self.show("dead?tube=hidden")
+        shown = r"no\u202Eway\u200B"
+        self.sees(shown)
+        self.until(f"return document.querySelector('main [title]')?.title === {json.dumps(shown)}")
+        label = json.dumps(f"Retry the jobs: {shown}")
+        self.until(
+            "return [...document.querySelectorAll('main [aria-label]')]"
+            f".some((node) => node.getAttribute('aria-label') === {label})"
+        )
+
     def test_dead_jobs_are_grouped_by_reason_and_retried(self):
         self.show("dead?tube=invoices")
         self.sees("no such customer")

@@ -30,6 +30,8 @@ TEST(VisibleText, HasNoInvisibleCharacters) {
   EXPECT_EQ(visible("\u034F\u115F\u17B4\u180E\u3164\uFFA0\uFFF8"),
             "\\u034F\\u115F\\u17B4\\u180E\\u3164\\uFFA0\\uFFF8");
   EXPECT_EQ(visible("a\u2028b\u2029c"), "a\\u2028b\\u2029c");
+  EXPECT_EQ(visible("\u0645\u06CC\u200C\u062E"), "\u0645\u06CC\\u200C\u062E");
+  EXPECT_EQ(visible("\U0001F468\u200D\U0001F469"), "\U0001F468\\u200D\U0001F469");
 }
 
 TEST(VisibleText, HasEveryCharacterThatIsSeen) {
