@@ -152,11 +152,12 @@ void check_space(const std::string& directory, Findings& findings) {
   const std::uint64_t left = system.f_bavail * unit;
   const std::string text =
       fmt::format("{} free of {}", size_text(left), size_text(system.f_blocks * unit));
+  const std::string refused = fmt::format("; below {} puts are refused", size_text(kMinFreeDisk));
   if (left < kMinFreeDisk) {
-    findings.fail("space", text + "; below 256 MiB puts are refused (OUT_OF_MEMORY)",
+    findings.fail("space", text + refused + " (OUT_OF_MEMORY)",
                   "free some, or set --min-free-disk of carillon serve");
   } else if (left < 8 * kMinFreeDisk) {
-    findings.warn("space", text + "; below 256 MiB puts are refused", "watch it, or enlarge it");
+    findings.warn("space", text + refused, "watch it, or enlarge it");
   } else {
     findings.ok("space", text);
   }
@@ -206,16 +207,19 @@ void check_data(const std::string& directory, const StopSignals& signals, Findin
 // /proc/locks has a line "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF" for each lock. To
 // try the lock could refuse a server that starts meanwhile.
 std::optional<pid_t> user_of(const std::string& directory) {
-  struct stat entry {};
-  if (::stat((directory + "/owner.pid").c_str(), &entry) != 0) return std::nullopt;
-  const std::string inode = fmt::format(":{}", entry.st_ino);
+  std::vector<std::string> inodes;  // what a server locks
+  for (const std::string& path : {directory, directory + "/owner.pid"}) {
+    struct stat entry {};
+    if (::stat(path.c_str(), &entry) == 0) inodes.push_back(fmt::format(":{}", entry.st_ino));
+  }
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
     std::istringstream words(line);
     std::string number, type, how, mode, file;
     pid_t pid = 0;
     words >> number >> type >> how >> mode >> pid >> file;
-    if (words && type == "FLOCK" && file.ends_with(inode)) return pid;
+    const auto is_of = [&](const std::string& inode) { return file.ends_with(inode); };
+    if (words && type == "FLOCK" && std::any_of(inodes.begin(), inodes.end(), is_of)) return pid;
   }
   return std::nullopt;
 }

@@ -179,8 +179,9 @@ void add_storage(CLI::App& command, server::ServerOptions& options) {
       .type_name("BYTES");
   add_value(command, "--min-free-disk", options.min_free_disk, parse_disk_size,
             "With less space left for the data, refuse puts, so\n"
-            "that jobs can be deleted and the server can start;\n"
-            "0: do not (256M)")
+            "that jobs can be deleted and the server can start,\n"
+            "for which less than 256M may not do; 0: do not\n"
+            "(256M)")
       .type_name("BYTES");
   add_value(command, "--scrub", options.scrub, parse_disk_size,
             "Bytes per second that are read of all files to find\n"

@@ -106,6 +106,21 @@ TEST(DiskDirectory, InUseByAnotherProcessIsRefusedUntilThatIsGone) {
   EXPECT_EQ(DiskStore(directory / "data", {}).find(1), job(1));
 }
 
+TEST(DiskDirectory, IsInUseAlsoWithoutTheFilesThatAreLocked) {
+  const TemporaryDirectory directory;
+  {
+    const DiskStore store(directory / "data", {});
+    for (const char* const name : {"owner.pid", "LOCK"})
+      ASSERT_TRUE(fs::remove((directory / "data/") + name));
+    for (int attempt = 0; attempt < 2; ++attempt)
+      EXPECT_EQ(opening_complaint(directory / "data"),
+                "data directory " + (directory / "data") +
+                    " is in use by another process: stop it, or use another directory");
+    EXPECT_FALSE(fs::exists(directory / "data/owner.pid"));
+  }
+  DiskStore(directory / "data", {}).find(1);
+}
+
 TEST(DiskDirectory, IsOpenOnceInAProcess) {
   const TemporaryDirectory directory;
   const DiskStore store(directory / "data", {});

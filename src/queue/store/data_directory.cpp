@@ -114,17 +114,21 @@ void DataDirectory::refuse_other_things() const {
 }
 
 void DataDirectory::lock() {
-  lock_ = files_->open(kOwnerFile, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (!lock_) throw StoreError(message(std::string("is not writable: ") + std::strerror(errno)));
+  // The directory too, as the file may be removed. Not every file system can lock one: NFS cannot.
+  const bool is_free =
+      ::flock(files_->descriptor(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  lock_ = files_->open(kOwnerFile, O_RDWR | O_CLOEXEC | (is_free ? O_CREAT : 0), 0644);
+  if (!lock_ && is_free)
+    throw StoreError(message(std::string("is not writable: ") + std::strerror(errno)));
   const std::string self = std::to_string(::getpid());
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
+  if (is_free && ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
     // Only the lock counts. The id is there for the error message of another process, and writing
     // it may fail on a full disk.
     if (::ftruncate(lock_.get(), 0) == 0)
       std::ignore = ::pwrite(lock_.get(), self.data(), self.size(), 0);
     return;
   }
-  const int error = errno;
+  const int error = is_free ? errno : EWOULDBLOCK;
   const std::string owner = read_owner(lock_.get());
   if (error != EWOULDBLOCK)
     throw StoreError(message(std::string("cannot be locked: ") + std::strerror(error)));
