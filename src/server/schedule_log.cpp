@@ -21,7 +21,7 @@ std::string count_of(const queue::ScheduleEvent& event) {
          (event.count == 1 ? " occurrence" : " occurrences");
 }
 
-// `held_back`: occurrences since the line before, which have none.
+// `held_back`: occurrences since the last line that were not logged.
 void log(const queue::ScheduleEvent& event, std::uint64_t held_back) {
   const std::string at = format_timestamp(event.occurrence);
   switch (event.what) {
@@ -55,29 +55,36 @@ void log(const queue::ScheduleEvent& event, std::uint64_t held_back) {
 std::optional<std::uint64_t> ScheduleLog::pass_overlap(const std::string& name,
                                                        std::uint64_t mono_ns) {
   constexpr std::uint64_t kMinute = 60'000'000'000;
-  constexpr std::size_t kMostNames = 1'000;
-  // Then some have a line early.
-  if (overlaps_.size() == kMostNames && overlaps_.find(name) == overlaps_.end()) overlaps_.clear();
+  // When it has as many as can have a line in a minute, those that may have one again leave it.
+  if (overlaps_.size() >= std::size_t{kMostLines} * 60 && !overlaps_.contains(name)) {
+    std::erase_if(overlaps_, [&](const auto& schedule) {
+      LogThrottle asked = schedule.second;
+      const auto held_back = asked.pass(mono_ns);
+      held_back_ += held_back.value_or(0);
+      return held_back.has_value();
+    });
+  }
   return overlaps_.try_emplace(name, kMinute).first->second.pass(mono_ns);
 }
 
 void ScheduleLog::observe(queue::Engine& engine, std::uint64_t mono_ns) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  constexpr unsigned kMost = 20;
   for (const queue::ScheduleEvent& event : engine.take_schedule_events()) {
-    const auto held_back = event.what == What::kOverlap ? pass_overlap(event.name, mono_ns) : 0;
-    if (!held_back) continue;
     if (mono_ns / kSecond != second_) {
       second_ = mono_ns / kSecond;
       lines_ = 0;
       if (const auto more = std::exchange(held_back_, 0))
-        spdlog::warn("schedules: {} more lines like the ones before", more);
+        spdlog::warn("schedules: {} more events like the ones before", more);
     }
-    if (lines_++ < kMost) {
-      log(event, *held_back);
-    } else {
+    // First, as a line that a schedule is granted takes its count along.
+    if (lines_ == kMostLines) {
       ++held_back_;
+      continue;
     }
+    const auto held_back = event.what == What::kOverlap ? pass_overlap(event.name, mono_ns) : 0;
+    if (!held_back) continue;
+    ++lines_;
+    log(event, *held_back);
   }
 }
 

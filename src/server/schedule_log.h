@@ -1,4 +1,5 @@
-// Logs what happens to schedules and nobody asked for: occurrences that were skipped, and why.
+// Logs the occurrences of schedules that were skipped, those that a change of clocks moved, and
+// schedules that cannot be read.
 //
 //   log.observe(engine, now_ns);     // once a turn
 //
@@ -17,13 +18,16 @@ namespace carillon::server {
 
 class ScheduleLog {
  public:
-  // Logs at most 20 lines a second, and how many more there were. While a schedule skips because
-  // the job before is still there, it has one line a minute, with how many occurrences there were.
+  // Logs at most 20 lines a second, and how many more events there were. While a schedule skips
+  // because the job before is still there, it has one line a minute, with how many occurrences
+  // there were.
   void observe(queue::Engine& engine, std::uint64_t mono_ns);
 
  private:
   // Returns how many lines of this schedule were held back, or nothing if this one is to be, too.
   std::optional<std::uint64_t> pass_overlap(const std::string& name, std::uint64_t mono_ns);
+
+  static constexpr unsigned kMostLines = 20;  // a second
 
   std::map<std::string, LogThrottle> overlaps_;  // by the names of schedules
   std::uint64_t second_ = 0;
