@@ -101,6 +101,9 @@ TEST_F(SessionSmuggling, BehindAMalformedLine) {
                                           "put-at 0 x 60000 "s + kBytes,
                                           "put-job "s + kBytes + " key=a\0b"s,
                                           "patch-job x body="s + kBytes,
+                                          "patch-job body="s + kBytes,
+                                          "patch-job 1\tbody="s + kBytes,
+                                          "patch-job 1=body="s + kBytes,
                                           "patch-job key=\" body="s + kBytes,
                                           "patch-job 1\0 body="s + kBytes})
     expect(line, "BAD_FORMAT", true);
@@ -130,7 +133,10 @@ TEST_F(SessionSmuggling, BehindOptionsThatAreRefused) {
     expect(line, "BAD_OPTION", false);
   for (const std::string& line : std::initializer_list<std::string>{
            "patch-job 1 body=x", "patch-job 1 body=-1", "patch-job 1 body=4294967296",
-           "patch-job 1 body=1 body=" + kBytes, "patch-job 1 body=\"" + kBytes})
+           "patch-job 1 body=1 body=" + kBytes, "patch-job 1 body=\"" + kBytes,
+           "patch-job 1 BODY=" + kBytes, "patch-job 1 pri=5,body=" + kBytes,
+           "patch-job 1 body:" + kBytes, "patch-job 1 \"body=" + kBytes + "\"",
+           "patch-job 1 delay=1s;body=" + kBytes})
     expect(line, "BAD_OPTION", true);
 }
 

@@ -209,14 +209,27 @@ Form read_job(std::string_view rest, Command& c) {
   return good_if(is_key(c.key));
 }
 
-// A body follows a patch-job whose options say so.
+bool mentions_body(std::string_view text) {
+  constexpr std::string_view kBody = "body";
+  const auto lower = [](char letter) { return static_cast<char>(letter | 0x20); };
+  return !std::ranges::search(text, kBody, {}, lower).empty();
+}
+
+// A body follows a patch-job whose options say so. One that says so in another way is refused, and
+// a body may follow it all the same: `patch-job body=5`, without a job, or `patch-job 7 BODY=5`.
 Form read_patch(std::string_view rest, Command& c) {
   using Body = Command::Body;
   const Form form = read_job(rest, c);
+  if (form == Form::kBad && mentions_body(rest)) c.body = Body::kUnknown;
   try {
     std::string_view options = c.options;
     while (const auto option = take_option(options)) {
-      if (option->name != "body") continue;
+      if (option->name != "body") {
+        const bool is_text = option->name == "attributes";
+        if (mentions_body(option->name) || (!is_text && mentions_body(option->value.value_or(""))))
+          c.body = Body::kUnknown;
+        continue;
+      }
       const auto bytes = number(option->value.value_or(""));
       const bool is_told = c.body == Body::kNone && bytes && *bytes <= kMaxU32;
       c.body = is_told ? Body::kCounted : Body::kUnknown;
