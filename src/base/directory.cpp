@@ -77,7 +77,8 @@ std::optional<std::string> Directory::moved() const {
 }
 
 FileDescriptor Directory::open(const std::string& name, int flags, mode_t mode) const {
-  return FileDescriptor(::openat(directory_.get(), name.c_str(), flags, mode));
+  // O_NONBLOCK: a pipe that somebody has put there would never be opened. Files know no other way.
+  return FileDescriptor(::openat(directory_.get(), name.c_str(), flags | O_NONBLOCK, mode));
 }
 
 int Directory::list(std::vector<std::string>& names) const {

@@ -2,6 +2,7 @@
 // must not be missing is refused.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -340,6 +341,12 @@ TEST_F(LocalLogTest, ASegmentThatIsCutShortIsRefusedAndStays) {
     EXPECT_NE(complaint().find("has been cut short"), std::string::npos) << size << complaint();
     ASSERT_EQ(files().size(), 1U);
   }
+}
+
+TEST_F(LocalLogTest, APipeInThePlaceOfASegmentIsRefusedAndNotWaitedFor) {
+  open()->sync();
+  ASSERT_EQ(::mkfifo((directory_ / LogSegment::name_of(99)).c_str(), 0600), 0);
+  EXPECT_NE(complaint().find("cannot be read"), std::string::npos) << complaint();
 }
 
 TEST_F(LocalLogTest, ASegmentWithoutItsHeaderIsRefusedAndStays) {
