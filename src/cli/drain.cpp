@@ -75,11 +75,15 @@ void print(const Request& request, const Left& left) {
 
 Left wait_until_empty(const Request& request, Client& client) {
   auto tell_at = std::chrono::steady_clock::now() + kTell;
+  std::string told;
   while (true) {
     const Left left = what_is_left(client, request.tube);
     if (left.none()) return left;
     if (std::chrono::steady_clock::now() >= tell_at) {
-      remark(fmt::format("carillon drain: tube {}: {}", request.tube, left.text()));
+      if (left.text() != told) {
+        told = left.text();
+        remark(fmt::format("carillon drain: tube {}: {}", request.tube, told));
+      }
       tell_at += kTell;
     }
     wait_for(-1, 0, kLook);
