@@ -300,7 +300,7 @@ class FailedBackupTest(BackupCase):
         process.wait()
         partial = self.target + ".partial"
         self.assertEqual(self.left_over(), ["backup.partial"])
-        for why in ("cannot be opened", "is neither empty nor a data directory"):
+        for why in ("cannot be opened", "and no file CURRENT"):
             served = self.run_carillon("serve", "--data", partial, "--listen", f"{daemon.HOST}:0")
             self.assertEqual(served.returncode, 1)
             self.assertIn(why, served.stderr.decode())

@@ -143,8 +143,7 @@ TEST(DiskDirectory, ThatLacksItsFirstFileIsRefused) {
   const TemporaryDirectory directory;
   { DiskStore store(directory / "data", {}); }
   fs::remove(directory / "data/CURRENT");
-  EXPECT_TRUE(contains(opening_complaint(directory / "data"),
-                       "is neither empty nor a data directory of Carillon's"));
+  EXPECT_TRUE(contains(opening_complaint(directory / "data"), "no file CURRENT"));
 }
 
 TEST(DiskDirectory, WhoseMakingWasInterruptedIsMadeAgain) {

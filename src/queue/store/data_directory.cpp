@@ -17,6 +17,7 @@
 
 #include "base/file_io.h"
 #include "carillon/queue/store.h"
+#include "queue/store/log_segment.h"
 
 namespace carillon::queue {
 
@@ -107,6 +108,9 @@ void DataDirectory::refuse_other_things() const {
   for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (may_precede_store(name)) continue;
+    if (name.ends_with(".sst") || LogSegment::number_of(name)) {
+      throw StoreError(message("has " + name + ", and no file CURRENT" + salvage_hint(path_)));
+    }
     throw StoreError(message("is neither empty nor a data directory of Carillon's: there is " +
                              name + " in it"));
   }

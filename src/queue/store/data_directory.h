@@ -12,6 +12,11 @@
 
 namespace carillon::queue {
 
+// What to do about a directory that is refused because its files are hurt: the end of a message.
+inline std::string salvage_hint(const std::string& path) {
+  return "; carillon check --data " + path + " --salvage NEW saves what is whole";
+}
+
 class DataDirectory {
  public:
   // Makes the directory if it is not there, durably and readable by its owner only, and locks it

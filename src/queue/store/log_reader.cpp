@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "carillon/queue/store.h"
+#include "queue/store/data_directory.h"
 
 namespace carillon::queue {
 
@@ -45,7 +46,7 @@ LogReader::LogReader(const base::Directory& directory, std::uint64_t identity, s
 }
 
 void LogReader::damaged(const std::string& what) {
-  if (on_damage_ == Damage::kThrow) throw StoreError(what);
+  if (on_damage_ == Damage::kThrow) throw StoreError(what + salvage_hint(directory_.path()));
   damage_.push_back(what);
 }
 
@@ -93,10 +94,7 @@ void LogReader::check_newest() {
     if (end_is_sure_) compare(newest);
   } catch (const StoreError& why) {
     end_is_sure_ = false;
-    const std::string& path = directory_.path();
-    damaged(on_damage_ == Damage::kCollect ? why.what()
-                                           : std::string(why.what()) + "; carillon check --data " +
-                                                 path + " --salvage NEW saves what is whole");
+    damaged(why.what());
   }
 }
 

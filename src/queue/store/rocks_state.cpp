@@ -91,9 +91,19 @@ void RocksState::open(const DiskStoreOptions& options) {
   if (status.IsInvalidArgument()) {
     throw error("was made by a newer version of Carillon, or by another program", status);
   }
-  if (!status.ok()) throw error("cannot be opened", status);
+  if (!status.ok()) throw cannot_open(status);
   opened_.database.reset(opened);
   std::copy(handles.begin(), handles.end(), opened_.families.begin());
+}
+
+// RocksDB looks for a table that is gone under an old name of tables, too, and names that one.
+StoreError RocksState::cannot_open(const Status& status) const {
+  std::string why = "cannot be opened: " + status.ToString();
+  constexpr std::string_view kOldName = ".ldb";
+  if (const auto at = why.find(kOldName); at != std::string::npos)
+    why.replace(at, kOldName.size(), ".sst");
+  const bool is_hurt = status.IsCorruption() || status.IsPathNotFound();
+  return StoreError(message(why + (is_hurt ? salvage_hint(files().path()) : "")));
 }
 
 void RocksState::check_format() {
@@ -117,10 +127,7 @@ void RocksState::check_bodies() {
     for (const std::string& line : look_at_bodies(files().held_path(), database()))
       notes_.push_back(message(line));
   } catch (const StoreError& why) {
-    throw StoreError(message(std::string(why.what()) +
-                             "; put the right one back, or save the rest "
-                             "with carillon check --data " +
-                             files().path() + " --salvage NEW"));
+    throw StoreError(message(why.what() + salvage_hint(files().path())));
   }
 }
 

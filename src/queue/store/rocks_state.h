@@ -181,6 +181,7 @@ class RocksState {
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
   [[noreturn]] void fail_read(const rocksdb::Status& status) const;
   StoreError error(const std::string& what, const rocksdb::Status& status) const;
+  StoreError cannot_open(const rocksdb::Status& status) const;
 
   DataDirectory directory_;
   std::shared_ptr<RocksTroubles> troubles_;
