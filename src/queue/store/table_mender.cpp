@@ -111,10 +111,14 @@ std::optional<Keys> keys_of_block(std::string_view bytes, std::size_t at, std::s
   return plain ? keys_of(*plain) : std::nullopt;
 }
 
-// Returns whether a block may begin so: the key of its first entry shares nothing.
+// Returns whether a block may begin so: the key of its first entry shares nothing, and has a
+// sequence. LZ4 has these two bytes as they are: they differ, and nothing stands before them.
 bool may_be_block(std::string_view bytes) {
+  const auto begins_entry = [](std::string_view in) {
+    return in.size() > 1 && in[0] == 0 && static_cast<std::uint8_t>(in[1]) >= kSequence;
+  };
   std::uint64_t size = 0;
-  if (bytes.starts_with('\0')) return true;
+  if (begins_entry(bytes)) return true;
   if (!take_varint(bytes, size) || bytes.empty()) return false;
   const unsigned literals = static_cast<std::uint8_t>(bytes.front()) >> 4;
   bytes.remove_prefix(1);
@@ -123,7 +127,7 @@ bool may_be_block(std::string_view bytes) {
     if (bytes.empty()) return false;
     bytes.remove_prefix(1);
   }
-  return literals > 0 && bytes.starts_with('\0');
+  return literals > 1 && begins_entry(bytes);
 }
 
 // Finds the block behind damage that begins at `from`: somewhere there one begins.
