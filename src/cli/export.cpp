@@ -50,9 +50,15 @@ struct Request {
   bool json = false;
 };
 
-void report(const Request& request, const JobExport& done, milliseconds took) {
-  for (const std::uint64_t id : done.damaged())
+// Says what is missing in the file.
+int report_missing(ExportFile& file) {
+  for (const std::uint64_t id : file.damaged())
     remark(fmt::format("job {} is not in it: its body is damaged", id));
+  for (const std::string& tube : file.incomplete()) remark(missing_jobs(tube));
+  return file.is_whole() ? kSuccess : kFailure;
+}
+
+void report(const Request& request, const JobExport& done, milliseconds took) {
   if (!done.left_out().empty())
     remark(fmt::format("schedules, or what is set for groups, are not in it: {}", done.left_out()));
   if (request.json && request.out) {
@@ -80,7 +86,11 @@ int export_jobs(const Request& request) {
   ProgressLine line;
   Client client(Stream::connect(request.server, signals.fd()));
   ExportFile file(request.out, request.resume);
-  if (file.ended()) return remark(fmt::format("{} is whole already", *request.out)), kSuccess;
+  if (file.ended()) {
+    remark(fmt::format("{} {}", *request.out,
+                       file.is_whole() ? "is whole already" : "has all that could be read"));
+    return report_missing(file);
+  }
   const JobExportOptions options{.server = server::to_string(request.server),
                                  .tubes = request.tubes};
   JobExport jobs(client, file, options, signals, line);
@@ -97,7 +107,7 @@ int export_jobs(const Request& request) {
   }
   line.clear();
   report(request, jobs, std::chrono::duration_cast<milliseconds>(Clock::now() - began));
-  return jobs.damaged().empty() ? kSuccess : kFailure;
+  return report_missing(file);
 }
 
 }  // namespace

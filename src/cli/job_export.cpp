@@ -40,6 +40,13 @@ std::uint64_t all_jobs(const StatsFields& tube) {
 
 }  // namespace
 
+std::string missing_jobs(std::string_view tube) {
+  return fmt::format(
+      "jobs of tube {} may be missing: a file of the server is damaged, and their records cannot "
+      "be read; stop it, and save what is whole: carillon check --data DIR --salvage NEW",
+      tube);
+}
+
 bool IdSet::insert(std::uint64_t id) {
   constexpr std::uint64_t kStretch = 1 << 16;
   std::vector<bool>& stretch = stretches_[id / kStretch];
@@ -97,10 +104,22 @@ bool ExportFile::take(const std::string& text, std::vector<std::uint64_t>& uncon
   if (line.kind != Kind::kPage) return line.kind == Kind::kExport || line.kind == Kind::kEnd;
   tube_ = line.tube;
   after_ = line.after;
+  for (const std::uint64_t id : line.damaged) {
+    damaged_.insert(id);
+    ids_.insert(id);
+  }
+  if (line.incomplete) incomplete_.insert(tube_);
   jobs_ += unconfirmed.size();
+  note_listed(tube_, unconfirmed.size() + line.damaged.size());
   for (const std::uint64_t id : unconfirmed) ids_.insert(id);
   unconfirmed.clear();
   return true;
+}
+
+void ExportFile::note_listed(const std::string& tube, std::uint64_t jobs) {
+  if (tube != listed_tube_) listed_ = 0;
+  listed_tube_ = tube;
+  listed_ += jobs;
 }
 
 void ExportFile::write(std::string_view lines) {
@@ -188,7 +207,17 @@ void JobExport::export_schedules() try {
   left_out_ = error.what();
 }
 
+// Jobs that are there now, and were not put since `before`, are listed: all but those that somebody
+// has moved to an earlier time or from another tube meanwhile, and those that damage hides.
+bool JobExport::lacks_jobs(const std::string& tube, const StatsFields& before) {
+  const auto now = client_.stats_tube(tube);
+  if (!now) return false;
+  const std::uint64_t put = now->number("total-jobs") - before.number("total-jobs");
+  return all_jobs(*now) > put + file_.listed();
+}
+
 void JobExport::export_tube(const std::string& tube, std::optional<std::string> after) {
+  const auto before = client_.stats_tube(tube);
   do {
     if (stop_.came()) throw Interrupted();
     const std::string from = after ? " after=" + *after : std::string();
@@ -196,23 +225,28 @@ void JobExport::export_tube(const std::string& tube, std::optional<std::string> 
     if (!page) return;
     std::string lines;
     std::size_t jobs = 0;
+    std::vector<std::uint64_t> damaged;
     for (const std::string& listed : page->lines) {
-      const std::string line = line_of(listed);
+      const std::string line = line_of(listed, damaged);
       if (!line.empty()) ++jobs;
       lines += line;
     }
     after = page->next;
-    file_.write(lines + page_file_line(tube, after));
+    file_.note_listed(tube, page->lines.size());
+    const bool incomplete = !after && before && lacks_jobs(tube, *before);
+    file_.write(lines + page_file_line(tube, after, damaged, incomplete));
+    file_.damaged().insert(damaged.begin(), damaged.end());
+    if (incomplete) file_.incomplete().insert(tube);
     jobs_ += jobs;
     line_.show(fmt::format("{} of {}", jobs_, counted(std::max(jobs_, there_were_), "job")));
   } while (after);
 }
 
 // Returns nothing if the job is gone, or was written before.
-std::string JobExport::line_of(const std::string& listed) try {
+std::string JobExport::line_of(const std::string& listed, std::vector<std::uint64_t>& damaged) try {
   const ListedJob job = parse_listed_job(listed);
   if (!file_.ids().insert(job.id)) return {};
-  if (job.is_damaged) return damaged_.push_back(job.id), "";
+  if (job.is_damaged) return damaged.push_back(job.id), "";
   std::optional<std::string> body;
   if (!job.has_body) {
     auto peeked = client_.peek(job.id);

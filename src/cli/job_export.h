@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,6 +27,9 @@
 #include "cli/stop_signals.h"
 
 namespace carillon::cli {
+
+// What to say of a tube of which the server cannot read all records.
+std::string missing_jobs(std::string_view tube);
 
 // A set of ids of jobs: a bit for each in the stretches of ids that it has any of.
 class IdSet {
@@ -56,6 +60,14 @@ class ExportFile {
   const std::optional<std::string>& after() const { return after_; }
   std::uint64_t jobs() const { return jobs_; }
   IdSet& ids() { return ids_; }
+  // Jobs that are not in it, because the server cannot read their bodies; and tubes of which it
+  // has listed fewer jobs than it counts, because damage hides some.
+  std::set<std::uint64_t>& damaged() { return damaged_; }
+  std::set<std::string>& incomplete() { return incomplete_; }
+  // A page of the tube has listed so many jobs. listed(): how many all pages of that tube have.
+  void note_listed(const std::string& tube, std::uint64_t jobs);
+  std::uint64_t listed() const { return listed_; }
+  bool is_whole() const { return damaged_.empty() && incomplete_.empty(); }
 
  private:
   void read_on();
@@ -70,6 +82,10 @@ class ExportFile {
   std::optional<std::string> after_;
   std::uint64_t jobs_ = 0;
   IdSet ids_;
+  std::set<std::uint64_t> damaged_;
+  std::set<std::string> incomplete_;
+  std::string listed_tube_;
+  std::uint64_t listed_ = 0;
 };
 
 struct JobExportOptions {
@@ -90,8 +106,6 @@ class JobExport {
   // In the whole file.
   std::uint64_t jobs() const { return jobs_; }
   std::uint64_t tubes() const { return tubes_; }
-  // Jobs that are not in it, because the server cannot read their bodies.
-  const std::vector<std::uint64_t>& damaged() const { return damaged_; }
   std::uint64_t schedules() const { return schedules_; }
   // Why schedules, or what is set for groups, are not in it; empty: they are.
   const std::string& left_out() const { return left_out_; }
@@ -100,8 +114,9 @@ class JobExport {
   bool is_wanted(const std::string& tube) const;
   void export_settings(const std::string& tube);
   void export_tube(const std::string& tube, std::optional<std::string> after);
+  bool lacks_jobs(const std::string& tube, const StatsFields& before);
   void export_schedules();
-  std::string line_of(const std::string& listed);
+  std::string line_of(const std::string& listed, std::vector<std::uint64_t>& damaged);
 
   Client& client_;
   ExportFile& file_;
@@ -111,7 +126,6 @@ class JobExport {
   std::uint64_t jobs_ = 0;
   std::uint64_t tubes_ = 0;
   std::uint64_t there_were_ = 0;  // jobs at the beginning
-  std::vector<std::uint64_t> damaged_;
   std::uint64_t schedules_ = 0;
   std::string left_out_;
 };

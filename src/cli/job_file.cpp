@@ -206,6 +206,12 @@ FileLine parse_file_line(std::string_view text) {
     line.tube = parse_tube(text_of("tube", field(object, "tube")));
     if (const json::value& after = field(object, "after"); !after.is_null())
       line.after = text_of("after", after);
+    line.incomplete = object.contains("incomplete");
+    if (const json::value* const damaged = object.if_contains("damaged")) {
+      if (!damaged->is_array()) refuse("damaged", "not an array");
+      for (const json::value& id : damaged->get_array())
+        line.damaged.push_back(number_of("damaged", id));
+    }
   } else if (line.type == "end") {
     line.kind = Kind::kEnd;
     line.jobs = number_of("jobs", field(object, "jobs"));
@@ -296,7 +302,8 @@ std::string export_file_line(std::string_view id, std::string_view server, std::
   return line_of(object);
 }
 
-std::string page_file_line(std::string_view tube, const std::optional<std::string>& after) {
+std::string page_file_line(std::string_view tube, const std::optional<std::string>& after,
+                           const std::vector<std::uint64_t>& damaged, bool incomplete) {
   json::object object;
   object["type"] = "page";
   object["tube"] = tube;
@@ -305,6 +312,8 @@ std::string page_file_line(std::string_view tube, const std::optional<std::strin
   } else {
     object["after"] = nullptr;
   }
+  if (!damaged.empty()) object["damaged"] = json::array(damaged.begin(), damaged.end());
+  if (incomplete) object["incomplete"] = true;
   return line_of(object);
 }
 

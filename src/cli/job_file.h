@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/stats_fields.h"
 
@@ -69,6 +70,10 @@ struct FileLine {
   FileSetting setting;
   std::string tube;
   std::optional<std::string> after;
+  // Of a page: jobs that are not in it because their bodies are damaged; and whether others may be
+  // missing because the server could not read all records.
+  std::vector<std::uint64_t> damaged = {};
+  bool incomplete = false;
   std::uint64_t jobs = 0;
   // The job or the settings have a back-off that rises from 0, such as 0ms..1s. An older version
   // took it. Twice 0 is 0, so it is read as what it was, 0ms.
@@ -101,7 +106,8 @@ std::string schedule_file_line(std::string_view shown);
 std::string tube_of_schedule(std::string_view shown);
 
 std::string export_file_line(std::string_view id, std::string_view server, std::uint64_t now_ms);
-std::string page_file_line(std::string_view tube, const std::optional<std::string>& after);
+std::string page_file_line(std::string_view tube, const std::optional<std::string>& after,
+                           const std::vector<std::uint64_t>& damaged, bool incomplete);
 std::string end_file_line(std::uint64_t jobs, std::uint64_t tubes);
 
 }  // namespace carillon::cli

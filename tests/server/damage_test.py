@@ -68,6 +68,33 @@ class DamageTest(unittest.TestCase):
         self.assertIn("is damaged: not all jobs from", server.log())
         self.assertIn("is gone around from now on", server.log())
 
+    def test_an_export_in_which_jobs_are_missing_fails(self):
+        self.flip(b"index")
+        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "0"))
+        at = ("--server", f"{daemon.HOST}:{server.port}", "--out", self.data + ".jsonl")
+        missing = "jobs of tube default may be missing: a file of the server is damaged"
+        done = daemon.run_carillon("export", *at)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(missing, done.stderr)
+        self.assertIn("carillon check --data DIR --salvage NEW", done.stderr)
+        again = daemon.run_carillon("export", "--resume", *at)
+        self.assertEqual(again.returncode, 1, again)
+        self.assertIn(missing, again.stderr)
+        self.assertNotIn("is whole already", again.stderr)
+
+    def test_an_export_with_a_damaged_body_is_not_whole_later(self):
+        self.flip(b"bodies")
+        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "0"))
+        at = ("--server", f"{daemon.HOST}:{server.port}", "--out", self.data + ".jsonl")
+        done = daemon.run_carillon("export", *at)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("is not in it: its body is damaged", done.stderr)
+        self.assertNotIn("may be missing", done.stderr)
+        again = daemon.run_carillon("export", "--resume", *at)
+        self.assertEqual(again.returncode, 1, again)
+        self.assertIn("is not in it: its body is damaged", again.stderr)
+        self.assertNotIn("is whole already", again.stderr)
+
     def test_the_scrubber_finds_what_no_client_has_met(self):
         path = self.flip(b"bodies")
         server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "100M"))
