@@ -220,7 +220,7 @@ void EventLoop::run_engine(std::uint64_t until_ns) {
   } catch (const queue::StoreError& error) {
     // No client's command failed, so no client is told. The engine tries again by itself.
     if (engine_failures_.pass(read_mono()))
-      spdlog::error("cannot go on with what is due, and tries again: {}", error.what());
+      spdlog::error("something that is due has met an error: {}", error.what());
   }
 }
 

@@ -115,6 +115,15 @@ class SchedulesTest : public testing::Test {
     }
     return words;
   }
+  // Returns what went wrong with what is due now.
+  std::string complaint() {
+    try {
+      settle();
+    } catch (const StoreError& error) {
+      return error.what();
+    }
+    return "";
+  }
   std::string refusal(const Schedule& schedule, const std::string& name = "s") {
     try {
       engine().set_schedule(queue.now(), name, schedule);
@@ -326,6 +335,54 @@ TEST_F(SchedulesTest, AnOverlapIsSkipped) {
   EXPECT_EQ(jobs(), Seconds{240});
   EXPECT_EQ(record().fired, 2u);
   EXPECT_EQ(record().skipped, 2u);
+}
+
+// Damage hides the job, so no worker gets it.
+TEST_F(SchedulesTest, AJobThatCannotBeReadCountsAsGoneAndIsToldOnce) {
+  for (const Overlap overlap : {Overlap::kSkip, Overlap::kQueue}) {
+    SCOPED_TRACE(static_cast<int>(overlap));
+    const std::string name = "s" + std::to_string(static_cast<int>(overlap));
+    set(every(kMinute, overlap), name);
+    pass(kMinute);
+    const JobId lost = record(name).last_job;
+    queue.store().faults.record = lost;
+    queue.restart();
+    queue.add_ns(kMinute * kMs);
+    EXPECT_EQ(complaint().find("schedule " + name + ": its last job, " + std::to_string(lost) +
+                               ", cannot be read and counts as gone, so the schedule goes on"),
+              0u);
+    EXPECT_EQ(record(name).fired, 2u);
+    EXPECT_NE(record(name).last_job, lost);
+    pass(kMinute);
+    EXPECT_EQ(record(name).fired, 2u);  // the second job is there
+    EXPECT_TRUE(engine().remove_schedule(queue.now(), name).done);
+    queue.store().faults.record = 0;
+    queue.restart();
+    while (work()) {
+    }
+  }
+}
+
+TEST_F(SchedulesTest, AJobInMemoryOverlapsThoughItsRecordIsDamaged) {
+  set(every(kMinute, Overlap::kSkip));
+  pass(kMinute);
+  queue.store().faults.record = record().last_job;
+  pass(kMinute);
+  EXPECT_EQ(events(), Events{"overlap 120 x 1"});
+  queue.store().faults.record = 0;
+}
+
+TEST_F(SchedulesTest, AnErrorThatMayPassNamesTheSchedule) {
+  set(every(kMinute, Overlap::kSkip));
+  pass(kMinute);
+  queue.store().faults.record = record().last_job;
+  queue.restart();
+  queue.store().faults.records = true;
+  queue.add_ns(kMinute * kMs);
+  EXPECT_EQ(complaint(), "schedule s: input/output error");
+  EXPECT_EQ(record().fired, 1u);
+  queue.store().faults = {};
+  queue.restart();
 }
 
 TEST_F(SchedulesTest, AReservedJobOverlapsAndABuriedOneDoesNot) {

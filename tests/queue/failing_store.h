@@ -18,6 +18,7 @@ class FailingStore : public MemoryStore {
     bool records = false;    // the reads of them
     bool no_buried = false;  // the buried jobs are lost, but not their count
     JobId story = 0;         // the story of this job is damaged
+    JobId record = 0;        // so is the record of this one: scans go around it
   };
   Faults faults;
   // How many jobs all appends have changed.
@@ -32,12 +33,15 @@ class FailingStore : public MemoryStore {
   }
   std::optional<JobRecord> find(JobId id) const override {
     refuse_records();
+    if (faults.record != 0 && faults.record == id) throw StoreDamage("the record is damaged");
     return MemoryStore::find(id);
   }
   std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                   std::size_t limit) const override {
     refuse_records();
-    return MemoryStore::scan_due(tube, from, limit);
+    std::vector<JobRecord> found = MemoryStore::scan_due(tube, from, limit);
+    std::erase_if(found, [this](const JobRecord& job) { return job.id == faults.record; });
+    return found;
   }
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override {

@@ -166,8 +166,19 @@ void Engine::State::Schedules::jobs_left(const Changes& appended) {
 
 bool Engine::State::Schedules::is_last_there(const LoadedSchedule& schedule) {
   if (schedule.record.last_job == 0) return false;
-  const std::optional<JobRecord> job = state.record_of(schedule.record.last_job);
-  return job && !job->buried() && is_in_last_tube(schedule, *job);
+  const JobId id = schedule.record.last_job;
+  try {
+    const std::optional<JobRecord> job = state.record_of(id);
+    return job && !job->buried() && is_in_last_tube(schedule, *job);
+  } catch (const StoreDamage& why) {
+    // No worker has it, or it would be in memory; and what cannot be read is handed out to nobody.
+    state.load_failure =
+        "schedule " + schedule.record.name + ": its last job, " + std::to_string(id) +
+        ", cannot be read and counts as gone, so the schedule goes on; save what is "
+        "whole with carillon check --data DIR --salvage NEW: " +
+        why.what();
+    return false;
+  }
 }
 
 bool Engine::State::Schedules::is_in_last_tube(const LoadedSchedule& schedule,
@@ -212,7 +223,7 @@ void Engine::State::Schedules::fire(std::size_t budget) {
       decide(*ripe);
       arm(*ripe);
     } catch (const StoreError& error) {
-      state.load_failure = error.what();
+      state.load_failure = "schedule " + ripe->record.name + ": " + error.what();
     }
     budget -= std::min(budget, cost_of(*ripe, skipped_before));
   }
