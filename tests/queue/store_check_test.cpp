@@ -153,6 +153,8 @@ TEST_F(StoreCheck, AWholeStoreIsWhole) {
 TEST_F(StoreCheck, AStoreInUseIsRefused) {
   const DiskStore store(whole(), {});
   EXPECT_TRUE(contains(complaint([&] { check(whole()); }), "is in use"));
+  fs::remove(whole() + "/owner.pid");
+  EXPECT_TRUE(contains(complaint([&] { check(whole()); }), "is in use"));
 }
 
 TEST_F(StoreCheck, NoStoreIsRefused) {

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -36,18 +37,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A directory without that file was never served: a backup.
-base::FileDescriptor lock(const std::string& path) {
-  base::FileDescriptor file(::open((path + "/owner.pid").c_str(), O_RDWR | O_CLOEXEC));
-  if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw StoreError("data directory " + path + " is in use by another process: stop it first");
-  return file;
+// What a DataDirectory locks. A directory without that file was never served: a backup.
+using Locks = std::array<base::FileDescriptor, 2>;
+Locks lock(const std::string& path) {
+  Locks locks{
+      base::FileDescriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+      base::FileDescriptor(::open((path + "/owner.pid").c_str(), O_RDWR | O_CLOEXEC)),
+  };
+  for (const base::FileDescriptor& held : locks) {
+    if (held && ::flock(held.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      throw StoreError("data directory " + path + " is in use by another process: stop it first");
+  }
+  return locks;
 }
 
 class Check {
  public:
   Check(const std::string& path, const StoreProgress& progress)
-      : path_(path), progress_(progress), lock_(lock(path)), files_(files_in(path)) {
+      : path_(path), progress_(progress), locks_(lock(path)), files_(files_in(path)) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(path, ignored)) {
       const std::string name = entry.path().filename();
@@ -96,7 +103,7 @@ class Check {
  private:
   const std::string path_;
   const StoreProgress& progress_;
-  const base::FileDescriptor lock_;
+  const Locks locks_;
   std::vector<StateFile> files_;
   std::vector<std::string> damaged_tables_;  // names
   std::vector<std::string> foreign_;
