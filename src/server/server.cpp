@@ -265,6 +265,10 @@ int run_server(const ServerOptions& options) {
       scrubber.emplace(*options.data_dir, queue::ScrubberOptions{.bytes_per_second = options.scrub},
                        [](const std::string& line) { spdlog::error("{}", line); });
       fitted.beanstalk.scrubber = &*scrubber;
+      on_disk->on_damage([&scrubber](const std::string& line) {
+        scrubber->note_damage(line);
+        spdlog::error("{}", line);
+      });
     }
     const std::vector<Listening> listening = describe(sockets);
     EventLoop loop(store, std::move(sockets), fitted, on_disk.get(), tokens ? &*tokens : nullptr,

@@ -238,6 +238,31 @@ TEST(DiskDamage, ToADataFileIsReported) {
   }
 }
 
+// A large body, whose error does not say where it lies.
+TEST(DiskDamage, ToABodyNamesTheFileAndThePlace) {
+  const TemporaryDirectory directory;
+  make_files(directory / "data", 100, 20'000);
+  const std::vector<fs::path> files = files_with(directory / "data", ".blob");
+  ASSERT_FALSE(files.empty());
+  {
+    std::fstream file(files[0], std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(fs::file_size(files[0]) / 3));
+    file << "damage";
+  }
+  const DiskStore store(directory / "data", {});
+  std::size_t damaged = 0;
+  for (JobId id = 1; id <= 100; ++id) {
+    try {
+      store.body(id);
+    } catch (const StoreDamage& why) {
+      ++damaged;
+      EXPECT_TRUE(contains(why.what(), " in " + files[0].filename().string() + " offset "))
+          << why.what();
+    }
+  }
+  EXPECT_GT(damaged, 0u);
+}
+
 TEST(DiskDamage, ThatADataFileIsMissingIsReported) {
   const TemporaryDirectory directory;
   make_files(directory / "data", 100, 200);

@@ -90,6 +90,16 @@ TEST_F(ScrubberTest, AFileThatCannotBeReadIsNotCalledDamaged) {
   EXPECT_FALSE(verdict_on({.path = whole}).unreadable);
 }
 
+TEST_F(ScrubberTest, CountsEachFileOnceThatAReaderHasNoted) {
+  Scrubber scrubber(path_, quick(), note());
+  scrubber.note_damage("block checksum mismatch in /proc/self/fd/7/000921.sst offset 0 size 9");
+  scrubber.note_damage("the file /data/000921.sst is damaged: x");
+  scrubber.note_damage("000922.blob");
+  scrubber.note_damage("Blob CRC mismatch");
+  scrubber.note_damage("a.sst");
+  EXPECT_EQ(scrubber.health().damaged_files, 2u);
+}
+
 TEST_F(ScrubberTest, TellsOfEachDamagedFileOnce) {
   std::size_t flipped = 0;
   for (const fs::path& file : files()) {

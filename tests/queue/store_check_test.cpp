@@ -178,6 +178,7 @@ TEST_F(StoreCheck, AnOpenStoreGoesAroundDamageAndSaysSoOnce) {
   DiskStore store(copy(), {});
   store.on_damage([&told](const std::string& line) {
     EXPECT_TRUE(contains(line, "gone around from now on")) << line;
+    EXPECT_FALSE(contains(line, "since 1970")) << line;
     ++told;
   });
   std::vector<JobRecord> jobs = store.scan_due(1, {}, 2 * kJobsThere);

@@ -5,6 +5,7 @@ import os
 import tempfile
 import time
 import unittest
+import urllib.request
 
 import daemon
 from protocol_case import TIMED_OUT
@@ -65,8 +66,24 @@ class DamageTest(unittest.TestCase):
         self.assertGreater(len(got), _JOBS - 500)
         self.assertLess(len(got), _JOBS)
         self.assertEqual(got[-1], self.ids[-1])
-        self.assertIn("is damaged: not all jobs from", server.log())
+        self.assertRegex(
+            server.log(),
+            r"not all jobs from tube default due at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+            r"to tube default due at \d{4}-",
+        )
         self.assertIn("is gone around from now on", server.log())
+
+    def test_a_file_that_a_scan_goes_around_counts_at_once(self):
+        self.flip(b"index")
+        server = self.enterContext(
+            daemon.carillon_serve(self.data, "--scrub", "1", "--http", f"{daemon.HOST}:0")
+        )
+        client = server.connect()
+        client.call(b"list-jobs default limit=1000")
+        self.await_log(server, "is gone around from now on")
+        metrics = f"http://{daemon.HOST}:{server.http_port()}/metrics"
+        with urllib.request.urlopen(metrics) as answer:
+            self.assertIn(b"\ncarillon_damaged_files 1\n", answer.read())
 
     def test_an_export_in_which_jobs_are_missing_fails(self):
         self.flip(b"index")

@@ -25,6 +25,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace carillon::queue {
@@ -55,6 +56,9 @@ class Scrubber {
   Scrubber& operator=(const Scrubber&) = delete;
 
   Health health() const;
+  // Counts the file that the text names (123456.sst, 123456.blob) among Health::damaged_files, for
+  // a reader that has met damage. Each file counts once, whoever found it. Any thread may call it.
+  void note_damage(std::string_view text);
 
  private:
   void run();
@@ -68,11 +72,12 @@ class Scrubber {
   const ScrubberOptions options_;
   const OnDamage on_damage_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable stop_;
-  bool stopping_ = false;  // protected by mutex_
+  // Protected by mutex_:
+  bool stopping_ = false;
+  std::set<std::string, std::less<>> damaged_;  // names of files
 
-  std::atomic<std::uint64_t> damaged_files_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
   std::atomic<std::uint64_t> rounds_ = 0;
 

@@ -3,8 +3,11 @@
 #include "queue/store/around_damage.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <iterator>
 #include <utility>
 
@@ -76,16 +79,35 @@ std::string middle(const std::string& low, const std::string& high) {
   return sum.substr(1);
 }
 
+// As RFC 3339 in UTC. What lies behind kLastDue is no job's.
+std::string moment(UtcMs at) {
+  using std::chrono::milliseconds;
+  if (at > kLastDue) return "the end of time";
+  const std::chrono::sys_time<milliseconds> time{milliseconds(at)};
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
+                static_cast<int>(clock.minutes().count()),
+                static_cast<int>(clock.seconds().count()),
+                static_cast<int>(clock.subseconds().count()));
+  return text.data();
+}
+
 }  // namespace
 
 // --- The list.
 
-std::string describe_key(Family family, const std::string& key) {
+std::string describe_key(Family family, const std::string& key, const NameOfTube& name_of) {
   JobRecord job;
   if (family == kIndex && set_job_of_key(key.substr(0, sizeof(IndexKey)), job)) {
-    return "tube number " + std::to_string(job.tube) +
+    const std::string name = name_of ? name_of(job.tube) : "";
+    return (name.empty() ? "tube number " + std::to_string(job.tube) : "tube " + name) +
            (job.buried() ? " buried as number " + std::to_string(job.burial)
-                         : " due at " + std::to_string(job.due) + " ms since 1970");
+                         : " due at " + moment(job.due));
   }
   if ((family == kJobs || family == kBodies) && key.size() >= sizeof(JobKey)) {
     std::uint64_t id = 0;
@@ -96,12 +118,12 @@ std::string describe_key(Family family, const std::string& key) {
   return "the key " + hex(key);
 }
 
-std::string describe(const Damage& damage) {
+std::string describe(const Damage& damage, const NameOfTube& name_of) {
   if (damage.family != kIndex) return damage.why;
-  const auto place = [](const std::string& key, const char* otherwise) {
+  const auto place = [&name_of](const std::string& key, const char* otherwise) {
     JobRecord job;
     const bool is_known = set_job_of_key(key.substr(0, sizeof(IndexKey)), job);
-    return is_known ? describe_key(kIndex, key) : std::string(otherwise);
+    return is_known ? describe_key(kIndex, key, name_of) : std::string(otherwise);
   };
   return "not all jobs from " + place(damage.from, "the first one") + " to " +
          place(damage.to, "the last one") + " can be handed out: " + damage.why;

@@ -45,10 +45,13 @@ struct Damage {
   std::string why;  // RocksDB's words, which name the file and the place in it
 };
 
+// Returns the name of a tube, or nothing if it is not known.
+using NameOfTube = std::function<std::string(std::uint32_t number)>;
+
 // Describes a key of the family, or the beginning of one.
-std::string describe_key(Family family, const std::string& key);
+std::string describe_key(Family family, const std::string& key, const NameOfTube& name_of = {});
 // Says which jobs a damage may cost, and where it lies.
-std::string describe(const Damage& damage);
+std::string describe(const Damage& damage, const NameOfTube& name_of = {});
 
 // Thread safety: any thread.
 class DamageList {

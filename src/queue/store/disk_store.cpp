@@ -68,6 +68,7 @@ struct DiskStore::Parts {
   }
 
   LogNumber replay();
+  std::string name_of_tube(std::uint32_t number) const;
   std::string failure() const;
   void refuse_if_broken() const;
   void resume_if_stopped();
@@ -393,9 +394,24 @@ void DiskStore::Parts::tell_damage() const {
   const std::vector<Damage> all = state.damages().all();
   for (; told_damages < all.size(); ++told_damages) {
     if (!on_damage) continue;
-    on_damage(state.message("is damaged: " + describe(all[told_damages]) +
+    const auto name_of = [this](std::uint32_t tube) { return name_of_tube(tube); };
+    on_damage(state.message("is damaged: " + describe(all[told_damages], name_of) +
                             "; it is gone around from now on; carillon check --data " +
                             state.files().path() + " names the jobs when the server is stopped"));
+  }
+}
+
+// Returns nothing if the tube's record cannot be read.
+std::string DiskStore::Parts::name_of_tube(std::uint32_t number) const {
+  try {
+    const auto value = state.get(kMeta, queue::view(tube_key(number)));
+    if (!value) return {};
+    const TubeRecord tube = read_tube_value(number, *value);
+    if (tube.head == 0) return tube.name;
+    const std::string head = name_of_tube(tube.head);
+    return head.empty() ? head : head + ", group " + tube.name;
+  } catch (const StoreError&) {
+    return {};
   }
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -24,6 +25,12 @@ using rocksdb::Slice;
 
 thread_local bool no_wait = false;
 thread_local bool fresh = false;
+struct LastRead {
+  std::string path;
+  std::uint64_t offset = 0;
+  std::size_t size = 0;
+};
+thread_local LastRead last_fresh;
 thread_local const std::function<bool(std::size_t)>* pace = nullptr;
 
 IOStatus would_wait() {
@@ -41,7 +48,10 @@ class File final : public rocksdb::FSRandomAccessFile {
   IOStatus Read(std::uint64_t offset, std::size_t size, const IOOptions&, Slice* result,
                 char* scratch, IODebugContext*) const override {
     if (pace != nullptr && !(*pace)(size)) return IOStatus::Aborted("the reader is to end");
-    if (fresh) forget(offset, size);
+    if (fresh) {
+      forget(offset, size);
+      last_fresh = {path_, offset, size};
+    }
     std::size_t done = 0;
     while (done < size) {
       const ssize_t got = read(offset + done, size - done, scratch + done);
@@ -129,6 +139,14 @@ NoWait::~NoWait() {
 
 FreshRead::FreshRead() noexcept {
   fresh = true;
+  last_fresh = {};
+}
+
+std::string FreshRead::last() const {
+  const LastRead& read = last_fresh;
+  if (read.path.empty()) return {};
+  return read.path.substr(read.path.rfind('/') + 1) + " offset " + std::to_string(read.offset) +
+         " size " + std::to_string(read.size);
 }
 
 FreshRead::~FreshRead() {

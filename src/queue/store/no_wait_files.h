@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace carillon::queue {
 
@@ -52,6 +53,9 @@ class FreshRead {
   ~FreshRead();
   FreshRead(const FreshRead&) = delete;
   FreshRead& operator=(const FreshRead&) = delete;
+
+  // Returns "123456.blob offset 7 size 8" of the last read of a file; empty if there was none.
+  std::string last() const;
 };
 
 // While one is there, this thread's reads of files first call `go_on` with the number of bytes, and

@@ -305,6 +305,11 @@ std::optional<std::string> RocksState::get(Family family, std::string_view key) 
   if (status.IsCorruption()) {
     const FreshRead fresh;
     status = database().Get({}, this->family(family), slice(key), &value);
+    // Of a large body RocksDB does not say where it lies.
+    if (status.IsCorruption() && status.ToString().find(" offset ") == std::string::npos)
+      status =
+          Status::Corruption(std::string(status.getState() == nullptr ? "" : status.getState()) +
+                             " in " + fresh.last());
   }
   if (status.IsNotFound()) return std::nullopt;
   if (!status.ok()) fail_read(status);

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -49,9 +50,22 @@ Scrubber::~Scrubber() {
 }
 
 Scrubber::Health Scrubber::health() const {
-  return {.damaged_files = damaged_files_.load(std::memory_order_relaxed),
+  const std::lock_guard lock(mutex_);
+  return {.damaged_files = damaged_.size(),
           .bytes = bytes_.load(std::memory_order_relaxed),
           .rounds = rounds_.load(std::memory_order_relaxed)};
+}
+
+void Scrubber::note_damage(std::string_view text) {
+  const std::size_t dot = std::min(text.find(".sst"), text.find(".blob"));
+  if (dot == std::string_view::npos) return;
+  const std::size_t before = text.substr(0, dot).find_last_not_of("0123456789");
+  const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  if (begin == dot) return;
+  const std::string_view name = text.substr(begin);
+  const std::size_t end = name.find_first_not_of("0123456789.sstblo");
+  const std::lock_guard lock(mutex_);
+  damaged_.emplace(name.substr(0, end));
 }
 
 void Scrubber::run() {
@@ -81,7 +95,7 @@ void Scrubber::scrub(const std::string& path, bool has_blobs) {
   std::error_code ignored;
   if (why.empty() || !is_settled(path) || !fs::exists(path, ignored)) return;
   told_.insert(path);
-  damaged_files_.fetch_add(1, std::memory_order_relaxed);
+  note_damage(path);
   on_damage_("the file " + path + " is damaged: " + why +
              "; see \"Damaged files\" in docs/operations.md");
 }
