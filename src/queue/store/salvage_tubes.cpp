@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "queue/store/endpoint_values.h"
 #include "queue/store/record_values.h"
@@ -124,8 +125,10 @@ void Salvage::name_lost_tubes(std::map<std::uint32_t, TubeRecord>& tubes) {
   }
   if (!is_any_lost) return;
   for (const auto& [name, who] : hints.who) {
-    left_out_.push_back("the tube '" + name + "', which " + who +
-                        " names, has no record: it may be one of those whose names are lost");
+    std::string line = "the tube '";
+    line.append(name).append("', which ").append(who);
+    line += " names, has no record: it may be one of those whose names are lost";
+    left_out_.push_back(std::move(line));
   }
 }
 

@@ -120,7 +120,7 @@ std::vector<std::string> look_at_bodies(const std::string& directory, rocksdb::D
   std::vector<std::string> lines;
   for (const auto& [name, file] : written_files(database)) {
     if (!name.ends_with(".blob")) continue;
-    const std::string path = directory + "/" + name;
+    const std::string path = std::string(directory).append("/").append(name);
     const Seen seen = look_at(path, file);
     if (seen == Seen::kAsWritten) continue;
     if (seen == Seen::kGone) {

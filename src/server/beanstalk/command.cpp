@@ -211,8 +211,8 @@ Form read_job(std::string_view rest, Command& c) {
 
 bool mentions_body(std::string_view text) {
   constexpr std::string_view kBody = "body";
-  const auto lower = [](char letter) { return static_cast<char>(letter | 0x20); };
-  return !std::ranges::search(text, kBody, {}, lower).empty();
+  const auto is_same = [](char in_text, char letter) { return (in_text | 0x20) == letter; };
+  return std::search(text.begin(), text.end(), kBody.begin(), kBody.end(), is_same) != text.end();
 }
 
 // A body follows a patch-job whose options say so. One that says so in another way is refused, and
