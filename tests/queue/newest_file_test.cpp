@@ -64,6 +64,17 @@ class NewestFileTest : public LocalLogTest {
     EXPECT_NE(why.find(what), std::string::npos) << why;
   }
 
+  // The log is copied, and both append as much behind that.
+  void append_beside_copy(const fs::path& copy) {
+    append_segments(*open(), 1);
+    fs::copy(directory_.path(), copy);
+    append_segments(*open(), 1);
+    const base::Directory held(copy.string());
+    LocalLog other(held, kIdentity, {.segment_bytes = kSegment});
+    other.read({}, [](LogNumber, std::string_view) {});
+    append_segments(other, 1);
+  }
+
   void make_unused_segment() {
     LogSegment::make(held_, LogSegment::name_of(99), kIdentity, kSegment / kBlock,
                      LogWrites::kDurable);
@@ -103,17 +114,9 @@ TEST_F(NewestFileTest, ThatTheFirstSegmentIsGoneIsNoticed) {
 }
 
 TEST_F(NewestFileTest, TheNewestSegmentOfACopyThatHasTakenAsManyChangesIsRefused) {
-  append_segments(*open(), 1);
   const TemporaryDirectory elsewhere;
   const fs::path copy = elsewhere / "copy";
-  fs::copy(directory_.path(), copy);
-  append_segments(*open(), 1);
-  const base::Directory held(copy.string());
-  {
-    LocalLog other(held, kIdentity, {.segment_bytes = kSegment});
-    other.read({}, [](LogNumber, std::string_view) {});
-    append_segments(other, 1);
-  }
+  append_beside_copy(copy);
   const std::string ours = contents(directory_ / "jobs-3.data");
   const std::string others = contents(copy / "jobs-3.data");
   put(directory_ / "jobs-3.data", others);
@@ -122,6 +125,7 @@ TEST_F(NewestFileTest, TheNewestSegmentOfACopyThatHasTakenAsManyChangesIsRefused
   put(directory_ / "jobs-3.data", ours);
   EXPECT_EQ(complaint(), "");
   put(copy / "jobs-3.data", ours);
+  const base::Directory held(copy.string());
   LocalLog other(held, kIdentity, {.segment_bytes = kSegment});
   EXPECT_THROW(other.read({}, [](LogNumber, std::string_view) {}), StoreError);
   put(copy / "jobs-3.data", others);
@@ -132,17 +136,9 @@ TEST_F(NewestFileTest, TheNewestSegmentOfACopyThatHasTakenAsManyChangesIsRefused
 
 // All of them: what the names have in common does not fit newest.data.
 TEST_F(NewestFileTest, AllSegmentsOfACopyAreRefused) {
-  append_segments(*open(), 1);
   const TemporaryDirectory elsewhere;
   const fs::path copy = elsewhere / "copy";
-  fs::copy(directory_.path(), copy);
-  append_segments(*open(), 1);
-  const base::Directory held(copy.string());
-  {
-    LocalLog other(held, kIdentity, {.segment_bytes = kSegment});
-    other.read({}, [](LogNumber, std::string_view) {});
-    append_segments(other, 1);
-  }
+  append_beside_copy(copy);
   for (const auto& [name, bytes] : files_of(copy)) {
     if (name.starts_with("jobs-")) put(directory_ / name, bytes);
   }
