@@ -64,7 +64,7 @@ class ExportFile {
   // has listed fewer jobs than it counts, because damage hides some.
   std::set<std::uint64_t>& damaged() { return damaged_; }
   std::set<std::string>& incomplete() { return incomplete_; }
-  // A page of the tube has listed so many jobs. listed(): how many all pages of that tube have.
+  // Adds the jobs that a page of the tube has listed. listed() is the sum of the tube's pages.
   void note_listed(const std::string& tube, std::uint64_t jobs);
   std::uint64_t listed() const { return listed_; }
   bool is_whole() const { return damaged_.empty() && incomplete_.empty(); }

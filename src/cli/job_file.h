@@ -70,9 +70,9 @@ struct FileLine {
   FileSetting setting;
   std::string tube;
   std::optional<std::string> after;
-  // Of a page: jobs that are not in it because their bodies are damaged; and whether others may be
-  // missing because the server could not read all records.
+  // The jobs that a page leaves out because their bodies are damaged.
   std::vector<std::uint64_t> damaged = {};
+  // Jobs of the tube may be missing, because the server could not read all records.
   bool incomplete = false;
   std::uint64_t jobs = 0;
   // The job or the settings have a back-off that rises from 0, such as 0ms..1s. An older version

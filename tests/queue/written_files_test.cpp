@@ -1,5 +1,5 @@
-// Files of a state that are gone, or in whose place there is the file of the same name and size of
-// a copy of the directory: a start hands out no body of another queue, and a check tells of each.
+// Files of a state that are gone, or that somebody has replaced by a copy's file of the same name
+// and size. A start hands out no body of another queue, and a check names each such file.
 
 #include "queue/store/written_files.h"
 
@@ -144,7 +144,7 @@ TEST_F(WrittenFilesTest, BodiesOfACopyAreNotHandedOut) {
   EXPECT_TRUE(check().damages.empty());
 }
 
-// Of the same size and with the same beginning.
+// The file of the copy has the same size and the same beginning.
 TEST_F(WrittenFilesTest, ACheckReadsFilesToTheirEnd) {
   const std::string name = bodies(true);
   const std::string ours = contents(data() + "/" + name);

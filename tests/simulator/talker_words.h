@@ -13,7 +13,7 @@
 
 namespace carillon::simulator {
 
-// Of a job whose command names none.
+// The priority of a job whose command names none.
 inline constexpr queue::Priority kUsualPriority = 65'536;
 
 // From 0 to `end` - 1.

@@ -55,8 +55,8 @@ using StoreProgress = std::function<bool(std::uint64_t done, std::uint64_t all)>
 
 // Throws StoreError if there is no store in `path`, if another process has it open, or if it cannot
 // be read at all. Memory: a few MiB, whatever the number of jobs, and the largest table whose index
-// or end is damaged. The jobs are counted only if something is damaged. A directory of links, and
-// of copies of the files whose index or ends are damaged, is made meanwhile. Its name begins with
+// or end is damaged. The jobs are counted only if something is damaged. While it runs, there is a
+// directory of links, with copies of the files whose index or end is damaged. Its name begins with
 // `work`; if that is empty, it is among the system's temporary files.
 StoreReport check_store(const std::string& path, const StoreProgress& progress,
                         const std::string& work = {});

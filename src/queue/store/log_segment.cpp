@@ -31,7 +31,7 @@ struct LogSegmentHeader {
   std::uint64_t serial = 0;
   LogNumber first = 0;
   std::uint32_t before = 0;
-  std::uint32_t checksum = 0;  // of what stands before it
+  std::uint32_t checksum = 0;  // covers the fields above
 };
 
 namespace {

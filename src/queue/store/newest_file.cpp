@@ -29,7 +29,7 @@ struct Content {
   std::uint64_t identity = 0;
   NewestFile::Segment segment;
   std::uint32_t zero_too = 0;
-  std::uint32_t checksum = 0;  // of what stands before it
+  std::uint32_t checksum = 0;  // covers the fields above
 };
 
 std::uint32_t checksum_of(const Content& content) {

@@ -305,7 +305,7 @@ std::optional<std::string> RocksState::get(Family family, std::string_view key) 
   if (status.IsCorruption()) {
     const FreshRead fresh;
     status = database().Get({}, this->family(family), slice(key), &value);
-    // Of a large body RocksDB does not say where it lies.
+    // RocksDB does not say where a large body lies.
     if (status.IsCorruption() && status.ToString().find(" offset ") == std::string::npos)
       status =
           Status::Corruption(std::string(status.getState() == nullptr ? "" : status.getState()) +

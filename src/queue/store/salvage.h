@@ -94,7 +94,7 @@ class Salvage {
   std::uint64_t jobs_ = 0;
   JobId last_id_ = 0;
   std::uint64_t last_burial_ = 0;
-  std::set<JobId> bodies_;       // of jobs whose bodies have ids of their own
+  std::set<JobId> bodies_;       // the ids of bodies that differ from their job's
   std::vector<JobId> old_jobs_;  // are saved, and may be as they were before their latest change
   std::set<std::uint32_t> old_tubes_;  // whose records may be old
   std::vector<std::string> left_out_;
