@@ -32,6 +32,8 @@ class DiskSpace {
   // Returns true if fewer than `least` bytes are free at `mono_ns` (ns of the monotonic clock).
   // Logs each change. If the file system cannot be asked, the last answer stands.
   bool low(std::uint64_t mono_ns);
+  // What low() has returned last.
+  bool was_low() const { return low_; }
 
  private:
   void look();

@@ -134,6 +134,7 @@ void EventLoop::turn() {
   close_stalled();
   service_.leases().look(service_.last_now());
   poll_checkpoint();
+  service_.save_space(read_mono());
   tell_listeners();
   deliver(read_mono() + kDeliverBudget);
   pusher_.work();
@@ -205,8 +206,8 @@ bool EventLoop::engine_has_work() const {
 std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto engine = engine_.next_wakeup();
   const auto stalls = stalls_.next_wakeup();
-  const std::uint64_t soonest = std::min(
-      {engine.value_or(UINT64_MAX), stalls.value_or(UINT64_MAX), service_.feed().next_wakeup()});
+  const std::uint64_t soonest = std::min({engine.value_or(UINT64_MAX), stalls.value_or(UINT64_MAX),
+                                          service_.feed().next_wakeup(), service_.next_save()});
   const bool waits_for_store =
       !waiting_for_store_.empty() || service_.operations().has_work() || pusher_.has_work();
   if (!service_.checkpoint().pending() && !waits_for_store) return soonest;

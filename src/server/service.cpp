@@ -48,6 +48,7 @@ Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
       identity_(Identity::of_this_process()),
       started_ns_(now().mono_ns),
       disk_(std::move(disk)),
+      on_disk_(on_disk),
       checkpoint_(on_disk),
       memory_(options.memory),
       leases_(engine, memory_),
@@ -79,6 +80,15 @@ bool Service::store_is_full() {
   if (!options_.stored || options_.stored() < options_.max_stored) return false;
   report_out_of_memory("the jobs take all that they may");
   return true;
+}
+
+// Nobody else would ask the disk again while no client puts.
+void Service::save_space(std::uint64_t mono_ns) {
+  constexpr std::uint64_t kPeriodNs = 1'000'000'000;
+  if (mono_ns < next_save()) return;
+  next_save_ns_ = mono_ns + kPeriodNs;
+  saves_space_ = disk_.low(mono_ns);
+  if (on_disk_ != nullptr) on_disk_->save_space(saves_space_);
 }
 
 void Service::report_store_failure(std::string_view error) {

@@ -150,6 +150,13 @@ class Service {
   // memory in which jobs are kept.
   bool refuses_puts(queue::Now now) { return disk_.low(now.mono_ns) || store_is_full(); }
 
+  // While the disk is nearly full, has the store give back space. To be called once a turn.
+  void save_space(std::uint64_t mono_ns);
+  // Returns when it is to be called next, whether or not there is anything else to do.
+  std::uint64_t next_save() const {
+    return saves_space_ || disk_.was_low() ? next_save_ns_ : UINT64_MAX;
+  }
+
   // Returns true if every put is refused now, for whatever reason.
   bool takes_no_jobs() { return draining_ || is_out_of_memory() || refuses_puts(last_now()); }
 
@@ -197,6 +204,9 @@ class Service {
   std::uint64_t started_ns_;
   bool draining_ = false;
   DiskSpace disk_;
+  queue::DiskStore* on_disk_;
+  bool saves_space_ = false;  // the store was told so
+  std::uint64_t next_save_ns_ = 0;
   CheckpointLease checkpoint_;
   MemoryPool memory_;
   Leases leases_;

@@ -344,6 +344,25 @@ TEST(DiskCost, SpaceOfErasedJobsIsGivenBack) {
   EXPECT_LT(space_taken(directory / "data"), 8u << 20);
 }
 
+// On a disk that is nearly full nothing is put, so nothing comes together that would be flushed.
+TEST(DiskCost, SpaceOfErasedJobsIsGivenBackWithoutAnotherAppendWhenItIsSaved) {
+  const TemporaryDirectory directory;
+  DiskStore store(directory / "data", {.recent = 4 << 20, .log_segment_bytes = 64 << 10});
+  constexpr JobId kMany = 400;
+  for (JobId id = 1; id <= kMany; ++id) put(store, id, 30'000);
+  for (JobId id = 1; id <= kMany; ++id) erase(store, id);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (space_taken(directory / "data") > 1 << 20) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << space_taken(directory / "data");
+    store.save_space(true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  store.save_space(false);
+  put(store, kMany + 1);
+  EXPECT_EQ(store.sync(), 2 * kMany + 1);
+  EXPECT_EQ(store.scan_due(1, {}, 10).size(), 1U);
+}
+
 // --- Threads.
 
 class DiskThreads : public testing::TestWithParam<bool> {};

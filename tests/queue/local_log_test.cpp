@@ -101,6 +101,36 @@ TEST_F(LocalLogTest, ASegmentWhoseChangesWereTrimmedIsUsedAgain) {
   expect_found(500, 500);
 }
 
+TEST_F(LocalLogTest, GivesBackTheSegmentsThatAreFree) {
+  auto log = open();
+  for (int n = 0; n < 100; ++n) {
+    append(*log, 2 * kBlock);
+    log->sync();
+  }
+  log->trim(log->last());
+  EXPECT_GT(files().size(), 10U);
+  log->give_back();
+  EXPECT_LE(files().size(), 3U) << "the one that is open, and one or two free ones";
+  append(*log, 2 * kBlock);
+  log->sync();
+  open(100);
+  expect_found(101, 101);
+}
+
+// A change that was appended counts on a free segment in which it has room.
+TEST_F(LocalLogTest, ASegmentThatAnAppendNeedsIsNotGivenBack) {
+  auto log = open();
+  for (LogNumber number = 1; number <= 200; ++number) {
+    append(*log, 2 * kBlock);
+    log->give_back();
+    log->sync();
+    log->give_back();
+    if (number % 20 == 0) log->trim(number);
+  }
+  open(180);
+  expect_found(181, 200);
+}
+
 TEST_F(LocalLogTest, ASegmentOfItsOwnSizeIsDeletedWhenItWasTrimmed) {
   auto log = open();
   append(*log, 10 * kSegment);
@@ -185,6 +215,7 @@ TEST_F(LocalLogTest, RandomHistoriesWithCrashesKeepWhatWasDurable) {
             if (random() % 4 != 0) break;
             trimmed = durable;
             log->trim(trimmed);
+            if (random() % 2 == 0) log->give_back();
             break;
           default: {
             const std::size_t size =

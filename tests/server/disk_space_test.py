@@ -97,6 +97,35 @@ class DiskSpaceTest(unittest.TestCase):
             self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"), server.log())
         self.assertEqual(client.call(b"reserve-with-timeout 0"), said(b"TIMED_OUT"))
 
+    def fill_and_delete_all(self, size: str) -> daemon.Server:
+        if not _mount_small(self.directory.name, size):
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        server = self.start()
+        client = server.connect()
+        ids = []
+        while (reply := client.call(b"put 0 0 3600 %d" % len(_BODY), _BODY)) != _REFUSED:
+            ids.append(reply.number())
+        self.assertGreater(len(ids), 100)
+        for job in ids:
+            self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
+        return server
+
+    def test_all_space_in_the_log_comes_back_when_all_jobs_are_deleted(self):
+        server = self.fill_and_delete_all("300m")
+        self.put_until(server.connect(), lambda reply: reply != _REFUSED)
+        self.assertIn("puts are taken again", server.log())
+
+    def test_all_space_in_files_comes_back_when_all_jobs_are_deleted(self):
+        server = self.fill_and_delete_all("600m")
+        self.put_until(server.connect(), lambda reply: reply != _REFUSED)
+
+    def test_space_comes_back_after_a_restart(self):
+        server = self.fill_and_delete_all("300m")
+        server.terminate()
+        server = self.start()
+        self.put_until(server.connect(), lambda reply: reply != _REFUSED)
+
     def test_a_disk_that_is_full_to_the_last_byte(self):
         if not _mount_small(self.directory.name, "96m"):
             self.skipTest("a small file system cannot be mounted here")

@@ -327,6 +327,7 @@ void Server::catch_up() {
     return wakeup && *wakeup <= virtual_time().mono_ns;
   };
   constexpr int kEnough = 100;
+  service_.save_space(virtual_time().mono_ns);
   int calls = 0;
   for (; is_behind() && !died() && calls < kEnough; ++calls) {
     const std::uint64_t before = busy_ns();

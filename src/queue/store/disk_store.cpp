@@ -51,7 +51,8 @@ struct DiskStore::Parts {
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
   std::atomic<std::chrono::steady_clock::time_point> next_look_at_path{};
-  LogNumber trimmed = 0;                   // the log, up to here
+  std::chrono::steady_clock::time_point next_save{};  // no flush that is to save space before this
+  LogNumber trimmed = 0;                              // the log, up to here
   std::optional<LogNumber> to_checkpoint;  // a checkpoint with the changes up to here is to be made
   std::unique_ptr<StateCheckpoint> checkpoint;
   mutable std::size_t told_damages = 0;  // on_damage has heard of the first ones
@@ -77,6 +78,9 @@ struct DiskStore::Parts {
   bool flush_up_to(LogNumber number);
   bool checkpoint_first() const;
   void go_on_flushing();
+  bool is_making_checkpoint() const;
+  void trim();
+  void save_space();
   bool too_much() const;
   bool nearly_too_much() const;
   void begin_flush();
@@ -157,6 +161,18 @@ bool DiskStore::has_room() {
   return !parts.nearly_too_much() || parts.state.in_memory() == 0;
 }
 
+void DiskStore::save_space(bool save) {
+  try {
+    if (save) {
+      parts_->save_space();
+    } else {
+      parts_->state.save_space(false);
+    }
+  } catch (const StoreError&) {
+    // The next append meets it, too, or failure() tells.
+  }
+}
+
 Sequence DiskStore::sync() {
   parts_->refuse_if_broken();
   return parts_->log.sync() - parts_->number_at_open;
@@ -211,8 +227,7 @@ void DiskStore::Parts::resume_if_stopped() {
 
 // There is no flush while files are linked for a checkpoint.
 void DiskStore::Parts::await_checkpoint() const {
-  while (checkpoint && checkpoint->making())
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (is_making_checkpoint()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 // Has the state flushed when enough has come together, so that the log can be trimmed.
@@ -229,15 +244,38 @@ void DiskStore::Parts::make_room() {
 
 void DiskStore::Parts::go_on_flushing() {
   if (state.flushing()) return;
-  if (state.flushed() != trimmed) log.trim(trimmed = state.flushed());
+  trim();
   const bool due = state.unflushed() > options.recent || log.bytes() > options.log_bytes;
   if (due && state.unflushed() > 0 && !checkpoint_first() && !state.behind()) begin_flush();
+}
+
+void DiskStore::Parts::trim() {
+  if (state.flushed() != trimmed) log.trim(trimmed = state.flushed());
+}
+
+bool DiskStore::Parts::is_making_checkpoint() const {
+  return checkpoint && checkpoint->making();
+}
+
+// A flush makes files, which are compacted then. So there is one in some seconds at most, and none
+// if nothing has changed.
+void DiskStore::Parts::save_space() {
+  constexpr std::chrono::seconds kBetween{5};
+  refuse_if_broken();
+  if (state.flushing() || state.stopped() || is_making_checkpoint()) return;
+  state.save_space(true);
+  trim();
+  log.give_back();
+  const auto now = std::chrono::steady_clock::now();
+  if (state.unflushed() == 0 || now < next_save || checkpoint_first() || state.behind()) return;
+  next_save = now + kBetween;
+  begin_flush();
 }
 
 // A checkpoint is made while there is no flush, of files that have the changes that it is to have.
 // One that is to be made waits if an append waits for a flush: the same thread would make it.
 bool DiskStore::Parts::checkpoint_first() const {
-  return (checkpoint && checkpoint->making()) ||
+  return is_making_checkpoint() ||
          (to_checkpoint && state.flushed() >= *to_checkpoint && !too_much());
 }
 

@@ -293,6 +293,20 @@ void LocalLog::trim(LogNumber number) {
   for (const LogSegment& segment : odd) directory_.unlink(segment.name());
 }
 
+// One that is open stays: an append may count on it. newest.data names none of them, because the
+// newest segment is never trimmed.
+void LocalLog::give_back() {
+  Segments gone;
+  {
+    const Lock lock(mutex_);
+    for (auto at = free_.begin(); at != free_.end() && free_.size() > 1;) {
+      const auto segment = at++;
+      if (!segment->is_open()) gone.splice(gone.end(), free_, segment);
+    }
+  }
+  for (const LogSegment& segment : gone) directory_.unlink(segment.name());
+}
+
 // --- The thread that syncs.
 
 LogNumber LocalLog::sync() {

@@ -14,8 +14,8 @@
 // The files are segments of 1 MiB. Another thread makes each one before it is needed, because to
 // make one takes as long as the disk wants. A segment whose changes were all trimmed is used again,
 // so a log soon takes no more space than it needed at most between two trims, and no write waits
-// for the file system. A record that is larger than a segment gets a segment of its own size, which
-// is deleted when it was trimmed.
+// for the file system. give_back() deletes those that are not needed now. A record that is larger
+// than a segment gets a segment of its own size, which is deleted when it was trimmed.
 //
 // One more file, newest.data, says which segment is the newest (newest_file.h): without it, or
 // without that segment, the log was lost. After a crash the last records may be missing or cut
@@ -77,6 +77,9 @@ class LocalLog final : public Log {
   LogNumber last() const override;
   void trim(LogNumber number) override;
   std::size_t bytes() const override;
+
+  // Deletes the free segments but one: for a disk that is nearly full. To be called as trim().
+  void give_back();
 
   // A line for each thing that read() has left out because a crash has left it so.
   const std::vector<std::string>& dropped() const { return dropped_; }

@@ -94,6 +94,11 @@ class RocksState {
   // The number of the last change that is durable in files.
   LogNumber flushed() const { return flushed_.number; }
   const LogPosition& flushed_position() const { return flushed_; }
+  // True: from now on files are compacted soon after each flush, so that what was erased gives its
+  // space back. Nothing that is there is copied for that but keys and small bodies. False: as
+  // usual, when there are some files. Other threads compact. A call that fails changes nothing, and
+  // may be repeated.
+  void save_space(bool save);
   // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush(),
   // but another flush may be under way.
   void flush(std::uint32_t chain);
@@ -194,6 +199,7 @@ class RocksState {
   std::size_t unflushed_ = 0;
   std::size_t being_flushed_ = 0;
   FlushWatch flush_watch_;
+  bool saves_space_ = false;
   // The entries of kMeta since the last flush, by key; an empty value erases. Almost every change
   // has the counts of its tube. In a memtable each of them would be an entry of its own, and to
   // insert it costs as much as to insert the job.

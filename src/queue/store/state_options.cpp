@@ -136,7 +136,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptio
   bodies.blob_file_size = 2 * bodies.target_file_size_base;
   // Files of which half is dead are rewritten, the older half of them at the most.
   bodies.enable_blob_garbage_collection = true;
-  bodies.blob_garbage_collection_age_cutoff = 0.5;
+  bodies.blob_garbage_collection_age_cutoff = kBodiesCopied;
   bodies.blob_garbage_collection_force_threshold = 0.5;
   ColumnFamilyOptions keys = plain;
   // A put asks for its key, which is mostly new: the filter of a memtable answers that without a

@@ -25,6 +25,9 @@ inline std::string_view view(const rocksdb::Slice& bytes) {
   return {bytes.data(), bytes.size()};
 }
 
+// Of the files of large bodies, the older part of which a compaction copies what lives.
+inline constexpr double kBodiesCopied = 0.5;
+
 // Where all files of a state are read and written (no_wait_files.h).
 rocksdb::Env* state_environment();
 rocksdb::DBOptions state_options(const DiskStoreOptions& options);
