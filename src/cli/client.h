@@ -103,6 +103,8 @@ struct BatchAnswer {
 struct ListPage {
   std::vector<std::string> lines;   // of JSON (docs/protocol.md)
   std::optional<std::string> next;  // where the next page begins; none if there is none
+  // Jobs may be missing: the server cannot read all records that the page passes.
+  bool incomplete = false;
 };
 
 // What became of a cancel.

@@ -23,7 +23,8 @@ std::optional<std::string> Client::ask_with_options(const std::string& command) 
   return reply;
 }
 
-// The last line of a page tells where the next one begins: {"next":"d1-2","looked_at":3}.
+// The last line of a page tells where the next one begins: {"next":"d1-2","looked_at":3}. It has
+// "incomplete":true if jobs may be missing.
 std::optional<ListPage> Client::ask_for_page(const std::string& command) {
   const auto reply = ask_with_options(command);
   if (!reply) return std::nullopt;
@@ -38,6 +39,7 @@ std::optional<ListPage> Client::ask_for_page(const std::string& command) {
   if (next == nullptr) throw_unexpected(command, last);
   if (const auto* const word = next->if_string())
     page.next = std::string(word->data(), word->size());
+  page.incomplete = object->contains("incomplete");
   page.lines.pop_back();
   return page;
 }

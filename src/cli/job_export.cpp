@@ -110,16 +110,9 @@ bool ExportFile::take(const std::string& text, std::vector<std::uint64_t>& uncon
   }
   if (line.incomplete) incomplete_.insert(tube_);
   jobs_ += unconfirmed.size();
-  note_listed(tube_, unconfirmed.size() + line.damaged.size());
   for (const std::uint64_t id : unconfirmed) ids_.insert(id);
   unconfirmed.clear();
   return true;
-}
-
-void ExportFile::note_listed(const std::string& tube, std::uint64_t jobs) {
-  if (tube != listed_tube_) listed_ = 0;
-  listed_tube_ = tube;
-  listed_ += jobs;
 }
 
 void ExportFile::write(std::string_view lines) {
@@ -207,17 +200,7 @@ void JobExport::export_schedules() try {
   left_out_ = error.what();
 }
 
-// Jobs that are there now, and were not put since `before`, are listed: all but those that somebody
-// has moved to an earlier time or from another tube meanwhile, and those that damage hides.
-bool JobExport::lacks_jobs(const std::string& tube, const StatsFields& before) {
-  const auto now = client_.stats_tube(tube);
-  if (!now) return false;
-  const std::uint64_t put = now->number("total-jobs") - before.number("total-jobs");
-  return all_jobs(*now) > put + file_.listed();
-}
-
 void JobExport::export_tube(const std::string& tube, std::optional<std::string> after) {
-  const auto before = client_.stats_tube(tube);
   do {
     if (stop_.came()) throw Interrupted();
     const std::string from = after ? " after=" + *after : std::string();
@@ -232,11 +215,9 @@ void JobExport::export_tube(const std::string& tube, std::optional<std::string> 
       lines += line;
     }
     after = page->next;
-    file_.note_listed(tube, page->lines.size());
-    const bool incomplete = !after && before && lacks_jobs(tube, *before);
-    file_.write(lines + page_file_line(tube, after, damaged, incomplete));
+    file_.write(lines + page_file_line(tube, after, damaged, page->incomplete));
     file_.damaged().insert(damaged.begin(), damaged.end());
-    if (incomplete) file_.incomplete().insert(tube);
+    if (page->incomplete) file_.incomplete().insert(tube);
     jobs_ += jobs;
     line_.show(fmt::format("{} of {}", jobs_, counted(std::max(jobs_, there_were_), "job")));
   } while (after);

@@ -61,12 +61,9 @@ class ExportFile {
   std::uint64_t jobs() const { return jobs_; }
   IdSet& ids() { return ids_; }
   // Jobs that are not in it, because the server cannot read their bodies; and tubes of which it
-  // has listed fewer jobs than it counts, because damage hides some.
+  // cannot read all records, so that jobs may be missing.
   std::set<std::uint64_t>& damaged() { return damaged_; }
   std::set<std::string>& incomplete() { return incomplete_; }
-  // Adds the jobs that a page of the tube has listed. listed() is the sum of the tube's pages.
-  void note_listed(const std::string& tube, std::uint64_t jobs);
-  std::uint64_t listed() const { return listed_; }
   bool is_whole() const { return damaged_.empty() && incomplete_.empty(); }
 
  private:
@@ -84,8 +81,6 @@ class ExportFile {
   IdSet ids_;
   std::set<std::uint64_t> damaged_;
   std::set<std::string> incomplete_;
-  std::string listed_tube_;
-  std::uint64_t listed_ = 0;
 };
 
 struct JobExportOptions {
@@ -114,7 +109,6 @@ class JobExport {
   bool is_wanted(const std::string& tube) const;
   void export_settings(const std::string& tube);
   void export_tube(const std::string& tube, std::optional<std::string> after);
-  bool lacks_jobs(const std::string& tube, const StatsFields& before);
   void export_schedules();
   std::string line_of(const std::string& listed, std::vector<std::uint64_t>& damaged);
 

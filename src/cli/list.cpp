@@ -17,6 +17,7 @@
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/job_export.h"
 #include "cli/job_filter.h"
 #include "cli/output.h"
 #include "server/visible_text.h"
@@ -129,6 +130,7 @@ void list_tube(const Request& request, Client& client) {
   std::uint64_t left = request.all ? std::numeric_limits<std::uint64_t>::max() : request.limit;
   std::optional<std::string> next;
   bool is_first = true;
+  bool is_incomplete = false;
   while (left > 0 && (is_first || next)) {
     const auto page = page_of(request, client, std::min<std::uint64_t>(left, kPage),
                               next ? " after=" + *next : "");
@@ -140,7 +142,9 @@ void list_tube(const Request& request, Client& client) {
     show(request, page->lines);
     left -= page->lines.size();
     next = page->next;
+    is_incomplete = is_incomplete || page->incomplete;
   }
+  if (is_incomplete) remark(missing_jobs(*request.tube));
   if (!next) return;
   remark(
       fmt::format("there are more {}: see --limit and --all", request.groups ? "groups" : "jobs"));

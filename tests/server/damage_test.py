@@ -1,6 +1,7 @@
 """A bit that is flipped in a file of a stopped server: the next one hands out all other jobs, and
 its log says what is damaged, also what no client has met."""
 
+import json
 import os
 import tempfile
 import time
@@ -98,6 +99,35 @@ class DamageTest(unittest.TestCase):
         self.assertEqual(again.returncode, 1, again)
         self.assertIn(missing, again.stderr)
         self.assertNotIn("is whole already", again.stderr)
+
+    def test_lists_and_changes_say_that_damage_hides_jobs(self):
+        self.flip(b"index")
+        server = self.enterContext(
+            daemon.carillon_serve(self.data, "--scrub", "0", "--http", f"{daemon.HOST}:0")
+        )
+        at = f"http://{daemon.HOST}:{server.http_port()}"
+        pages, url = [], "/v1/tubes/default/jobs?page_size=1000"
+        token = ""
+        while token is not None:
+            with urllib.request.urlopen(
+                f"{at}{url}&page_token={token}" if token else at + url
+            ) as page:
+                pages.append(json.load(page))
+            token = pages[-1]["next_page_token"]
+        self.assertLess(sum(len(page["jobs"]) for page in pages), _JOBS)
+        self.assertTrue(any(page.get("incomplete") for page in pages))
+        self.assertNotIn("incomplete", pages[-1])
+        cancel = urllib.request.Request(
+            f"{at}/v1/jobs:cancel",
+            json.dumps({"filter": {"tube": "default"}, "dry_run": True}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(cancel) as answer:
+            self.assertTrue(json.load(answer)["incomplete"])
+        listed = daemon.run_carillon(
+            "list", "default", "--all", "--server", f"{daemon.HOST}:{server.port}"
+        )
+        self.assertIn("jobs of tube default may be missing", listed.stderr)
 
     def test_an_export_with_a_damaged_body_is_not_whole_later(self):
         self.flip(b"bodies")

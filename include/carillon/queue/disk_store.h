@@ -97,6 +97,7 @@ class DiskStore final : public Store, public DueEstimates {
                                           std::size_t limit) const override;
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override;
+  std::uint64_t scans_around_damage() const override;
   std::vector<double> estimate_due(std::uint32_t tube,
                                    std::span<const UtcMs> bounds) const override;
   InMemory scan_due_in_memory(std::uint32_t tube, DueKey from, std::size_t limit) const override;

@@ -100,6 +100,8 @@ struct JobListing {
   std::uint64_t looked_at = 0;
   // No job follows.
   bool done = false;
+  // Jobs may be missing: the store could not read all records that the list has passed.
+  bool incomplete = false;
 
   // Of the engine: where the list of a tube with groups goes on in each of its lanes, as a heap
   // with the earliest place first. It is made anew, from `next`, if it is not there.

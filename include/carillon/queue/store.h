@@ -385,6 +385,10 @@ class Store {
     return found;
   }
 
+  // Grows with each scan that has gone around damaged records: jobs may be missing in what it
+  // returned.
+  virtual std::uint64_t scans_around_damage() const { return 0; }
+
   // Returns the records of the tube's buried jobs, from burial number `from` (inclusive) on, in the
   // order of their burials, at most `limit` of them. O(log jobs + result).
   virtual std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,

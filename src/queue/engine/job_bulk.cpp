@@ -149,6 +149,7 @@ Jobs next_to_change(State& s, Tube& tube, JobBulk& bulk) {
   JobListing& list = bulk.list;
   const std::size_t step = bulk.action == Action::kRetry ? kRetryStep : kBulkStep;
   auto found = State::NextListed::in(s, tube, list.filter, list.next, step);
+  list.incomplete = list.incomplete || found.incomplete;
   Jobs jobs;
   for (JobRecord& job : found.jobs) {
     if (bulk.ended()) return jobs;

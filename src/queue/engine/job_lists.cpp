@@ -107,8 +107,11 @@ Engine::State::NextListed Engine::State::NextListed::in(const State& state, cons
                                                         const JobCursor& from, std::size_t limit) {
   const std::uint32_t number = lane.record.number;
   NextListed found;
+  const std::uint64_t gaps = state.store.scans_around_damage();
+  const auto has_gap = [&] { return state.store.scans_around_damage() != gaps; };
   if (from.burial > 0) {
     found.jobs = state.store.scan_buried(number, from.burial, limit);
+    found.incomplete = has_gap();
     const bool all = found.jobs.size() < limit;
     const auto is_late = [&](const JobRecord& job) { return job.burial >= from.burials_before; };
     found.done = std::erase_if(found.jobs, is_late) > 0 || all;
@@ -117,6 +120,7 @@ Engine::State::NextListed Engine::State::NextListed::in(const State& state, cons
   const DueKey first = std::max(from.due, DueKey{filter.due_from, 0});
   const UtcMs end = end_of(state, lane, filter);
   if (first.due < end) found.jobs = state.store.scan_due(number, first, limit);
+  found.incomplete = has_gap();
   const bool ends = found.jobs.size() < limit || found.jobs.back().due >= end;
   while (!found.jobs.empty() && found.jobs.back().due >= end) found.jobs.pop_back();
   if (!ends) return found;
@@ -157,6 +161,7 @@ std::vector<ListedJob> Engine::State::NextListed::of_lane(State& state, const Tu
   std::vector<ListedJob> meant;
   const NextListed found =
       in(state, lane, list.filter, list.next, std::clamp(limit, kLeastRecords, kMostRecords));
+  list.incomplete = list.incomplete || found.incomplete;
   for (const JobRecord& job : found.jobs) {
     if (meant.size() == limit) return meant;
     pass(state, job, list, meant);

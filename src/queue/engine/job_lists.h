@@ -15,6 +15,7 @@ struct Engine::State::NextListed {
   std::vector<JobRecord> jobs = {};
   std::optional<JobCursor> next = {};  // none: after the last of them
   bool done = false;                   // no other job can be meant
+  bool incomplete = false;             // damage may hide others that lie between them
 
   // Looks at the lane's next `limit` jobs from the place on.
   static NextListed in(const State& state, const Tube& lane, const JobFilter& filter,

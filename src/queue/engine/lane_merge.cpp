@@ -59,6 +59,7 @@ JobCursor pop(std::vector<JobCursor>& heap) {
 template <class State, class Found>
 void list_from(State& state, const Found& found, JobListing& list, std::size_t limit,
                std::vector<ListedJob>& meant) {
+  list.incomplete = list.incomplete || found.incomplete;
   JobCursor place = pop(list.lanes);
   const auto move_to = [&place](const JobCursor& to) {
     place.burial = to.burial;

@@ -180,6 +180,16 @@ std::vector<Damage> DamageList::all() const {
   return damages_;
 }
 
+void DamageList::note_passed() {
+  const std::lock_guard lock(mutex_);
+  ++passed_;
+}
+
+std::uint64_t DamageList::passed() const {
+  const std::lock_guard lock(mutex_);
+  return passed_;
+}
+
 std::size_t DamageList::count() const {
   const std::lock_guard lock(mutex_);
   return count_;
@@ -218,6 +228,7 @@ void AroundDamage::seek(std::string from) {
   beneath_at_.reset();
   while (from < behind_all(family_)) {
     if (auto behind = damages_.behind(family_, from)) {
+      damages_.note_passed();
       if (seek_beneath(from, *behind)) return;
       from = std::move(*behind);
       continue;
@@ -234,6 +245,7 @@ void AroundDamage::seek(std::string from) {
     std::string to = end_of_damage(from, why);
     std::string begin = begin_of_damage(from, why);
     damages_.add({family_, std::move(begin), to, why});
+    damages_.note_passed();
     if (seek_beneath(from, to)) return;
     from = std::move(to);
   }

@@ -24,6 +24,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,6 +66,9 @@ class DamageList {
   std::optional<std::string> behind(Family family, std::string_view key) const;
   std::vector<Damage> all() const;  // in the order in which they were found
   std::size_t count() const;
+  // How often a scan has gone around a damaged range, known or new.
+  void note_passed();
+  std::uint64_t passed() const;
   // All keys that are in damage: those of neighbours are one range. They have no `why`.
   std::vector<Damage> ranges() const;
 
@@ -75,6 +79,7 @@ class DamageList {
   // Protected by mutex_:
   std::vector<Damage> damages_;
   std::size_t count_ = 0;
+  std::uint64_t passed_ = 0;
   // The damaged ranges of keys of each family, in order. No two touch each other.
   std::array<std::map<std::string, std::string, std::less<>>, kFamilies> ranges_;
 };

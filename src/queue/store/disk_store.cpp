@@ -386,6 +386,10 @@ std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t 
   return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kLast, kLast), limit);
 }
 
+std::uint64_t DiskStore::scans_around_damage() const {
+  return parts_->state.damages().passed();
+}
+
 std::vector<double> DiskStore::estimate_due(std::uint32_t tube,
                                             std::span<const UtcMs> bounds) const {
   return queue::estimate_due(parts_->state, tube, bounds);

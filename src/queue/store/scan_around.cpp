@@ -96,6 +96,7 @@ bool RocksState::is_named(Family family, std::string_view key) const {
     }
   } catch (const StoreDamage& why) {
     damages_.add({family, std::string(key), std::string(key) + '\0', why.what()});
+    damages_.note_passed();
   }
   return false;
 }

@@ -82,7 +82,8 @@ std::string JobPage::finish() {
         all_taken ? list_.next : queue::JobCursor::after(pending_[at_ - 1].record);
     fmt::format_to(std::back_inserter(text_), "{{\"next\":\"{}\"", to_text(next));
   }
-  fmt::format_to(std::back_inserter(text_), ",\"looked_at\":{}}}\n", list_.looked_at);
+  fmt::format_to(std::back_inserter(text_), ",\"looked_at\":{}{}}}\n", list_.looked_at,
+                 list_.incomplete ? ",\"incomplete\":true" : "");
   return std::move(text_);
 }
 

@@ -53,6 +53,7 @@ json::object json_of(const JobBulk& bulk) {
                     {"looked_at", bulk.list.looked_at}};
   if (!bulk.to.empty()) told["to"] = bulk.to;
   if (bulk.over > 0) told["over"] = shown_duration(bulk.over);
+  if (bulk.list.incomplete) told["incomplete"] = true;
   const bool is_over = bulk.list.done;
   told["next_page_token"] = is_over ? json::value(nullptr) : json::value(to_text(bulk.list.next));
   return told;

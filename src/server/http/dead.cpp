@@ -94,11 +94,12 @@ void answer(Exchange& x, const Reasons& all) {
     reasons.push_back(json_of(all.list.tube, reason->first, reason->second));
   const json::value next =
       all.list.done ? json::value(nullptr) : json::value(to_text(all.list.next));
-  x.answer({.body = json::serialize(json::object{{"reasons", std::move(reasons)},
-                                                 {"other_jobs", all.others},
-                                                 {"looked_at", all.list.looked_at},
-                                                 {"next_page_token", next}}),
-            .durable_at = x.engine().last_sequence()});
+  json::object told{{"reasons", std::move(reasons)},
+                    {"other_jobs", all.others},
+                    {"looked_at", all.list.looked_at},
+                    {"next_page_token", next}};
+  if (all.list.incomplete) told["incomplete"] = true;
+  x.answer({.body = json::serialize(told), .durable_at = x.engine().last_sequence()});
 }
 
 void go_on(Exchange& x, const std::shared_ptr<Reasons>& all) {

@@ -61,7 +61,9 @@ void go_on(Exchange& x, const std::shared_ptr<JobList>& list) {
   x.hold(listing.memory() - held);
   const bool is_full = list->jobs.size() == list->most || listing.looked_at >= kMostLookedAt;
   if (!listing.done && !is_full) return x.later([list](Exchange& then) { go_on(then, list); });
-  answer(x, {{"jobs", std::move(list->jobs)}}, listing.done ? "" : to_text(listing.next));
+  json::object page{{"jobs", std::move(list->jobs)}};
+  if (listing.incomplete) page["incomplete"] = true;
+  answer(x, std::move(page), listing.done ? "" : to_text(listing.next));
 }
 
 // The names that come next, of all that are there: these are in no order.
