@@ -357,7 +357,6 @@ class ConsoleTest(unittest.TestCase):
 
     def test_the_plots_tell_their_values_at_another_moment(self):
         from selenium.webdriver.common.action_chains import ActionChains
-        from selenium.webdriver.common.by import By
         from selenium.webdriver.common.keys import Keys
 
         moments = "return [...document.querySelectorAll('.card h2 .quiet')].map(e => e.textContent)"
@@ -385,20 +384,26 @@ class ConsoleTest(unittest.TestCase):
         # Drawn anew just then, the plot may have lost the focus.
         told = "document.querySelector('.plot').getAttribute('aria-valuetext')"
         self.until(f"return /^now, put /.test({told})")
-        ActionChains(self.page).move_to_element(
-            self.page.find_element(By.CSS_SELECTOR, ".head h1")
-        ).perform()
-        x, y = self.page.execute_script(
-            "const box = document.querySelector('.plot .u-over').getBoundingClientRect();"
-            "return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)]"
-        )
-        pointer = ActionChains(self.page)
-        pointer.w3c_actions.pointer_action.move_to_location(x, y)
-        pointer.perform()
+        self.point_at(".head h1")
+        self.point_at(".plot .u-over")
         half = "every(text => /^2 min (29|30|31) s ago$/.test(text))"
         self.until(moments.replace("return", "return (") + ")." + half)
         legend = "document.querySelector('.legend').innerText"
         self.until(f"return /put (none|[0-9.]+\\/s)/.test({legend})")
+
+    def point_at(self, selector):
+        """Moves the pointer to the middle of what is there now. The page is drawn anew each second,
+        so an element that selenium has found may be gone when it is to go there."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        x, y = self.page.execute_script(
+            "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+            "return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)]",
+            selector,
+        )
+        pointer = ActionChains(self.page)
+        pointer.w3c_actions.pointer_action.move_to_location(x, y)
+        pointer.perform()
 
     def test_the_bars_tell_their_values(self):
         from selenium.webdriver.common.action_chains import ActionChains
