@@ -1,6 +1,7 @@
 """A nearly full file system: puts are refused while there is still room to delete jobs and to start
 again (`carillon serve --min-free-disk`)."""
 
+import contextlib
 import ctypes
 import os
 import tempfile
@@ -48,7 +49,7 @@ class DiskSpaceTest(unittest.TestCase):
         disk ten times a second, and goes on after a shortage in a thread of its own."""
         end = time.monotonic() + 20
         while not done(reply := client.call(b"put 0 0 3600 %d" % len(body), body)):
-            self.assertLess(time.monotonic(), end)
+            self.assertLess(time.monotonic(), end, reply)
             time.sleep(0.02)
         return reply
 
@@ -97,11 +98,11 @@ class DiskSpaceTest(unittest.TestCase):
             self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"), server.log())
         self.assertEqual(client.call(b"reserve-with-timeout 0"), said(b"TIMED_OUT"))
 
-    def fill_and_delete_all(self, size: str) -> daemon.Server:
+    def fill_and_delete_all(self, size: str, *flags: str) -> daemon.Server:
         if not _mount_small(self.directory.name, size):
             self.skipTest("a small file system cannot be mounted here")
         self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
-        server = self.start()
+        server = self.start(*flags)
         client = server.connect()
         ids = []
         while (reply := client.call(b"put 0 0 3600 %d" % len(_BODY), _BODY)) != _REFUSED:
@@ -125,6 +126,22 @@ class DiskSpaceTest(unittest.TestCase):
         server.terminate()
         server = self.start()
         self.put_until(server.connect(), lambda reply: reply != _REFUSED)
+
+    def test_a_shortage_while_puts_are_refused_passes(self):
+        """Another program takes all space, so that a flush fails, and later gives it back."""
+        server = self.fill_and_delete_all("300m", "--min-free-disk", "64M")
+        client = server.connect()
+        # Longer than it takes to find out that RocksDB has left a flush.
+        end = time.monotonic() + 18
+        with open(self.directory.name + "/filler", "wb", buffering=0) as filler:
+            while time.monotonic() < end:
+                with contextlib.suppress(OSError):
+                    while filler.write(bytes(_MIB)):
+                        pass
+                client.call(b"put 0 0 3600 3", b"job")
+                time.sleep(0.1)
+            filler.truncate(0)
+        self.put_until(client, lambda reply: reply not in (_REFUSED, _FAILED))
 
     def test_a_disk_that_is_full_to_the_last_byte(self):
         if not _mount_small(self.directory.name, "96m"):

@@ -262,7 +262,9 @@ bool DiskStore::Parts::is_making_checkpoint() const {
 void DiskStore::Parts::save_space() {
   constexpr std::chrono::seconds kBetween{5};
   refuse_if_broken();
-  if (state.flushing() || state.stopped() || is_making_checkpoint()) return;
+  if (is_making_checkpoint()) return;
+  resume_if_stopped();  // if all jobs are gone, no append does it
+  if (state.flushing()) return;
   state.save_space(true);
   trim();
   log.give_back();
