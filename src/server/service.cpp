@@ -87,8 +87,9 @@ void Service::save_space(std::uint64_t mono_ns) {
   constexpr std::uint64_t kPeriodNs = 1'000'000'000;
   if (mono_ns < next_save()) return;
   next_save_ns_ = mono_ns + kPeriodNs;
-  saves_space_ = disk_.low(mono_ns);
-  if (on_disk_ != nullptr) on_disk_->save_space(saves_space_);
+  const bool is_low = disk_.low(mono_ns);
+  const bool is_done = on_disk_ == nullptr || on_disk_->save_space(is_low);
+  saves_space_ = is_low || !is_done;
 }
 
 void Service::report_store_failure(std::string_view error) {

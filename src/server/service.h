@@ -205,7 +205,7 @@ class Service {
   bool draining_ = false;
   DiskSpace disk_;
   queue::DiskStore* on_disk_;
-  bool saves_space_ = false;  // the store was told so
+  bool saves_space_ = false;  // the store does, or has not ended that
   std::uint64_t next_save_ns_ = 0;
   CheckpointLease checkpoint_;
   MemoryPool memory_;

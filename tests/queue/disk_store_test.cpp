@@ -363,6 +363,26 @@ TEST(DiskCost, SpaceOfErasedJobsIsGivenBackWithoutAnotherAppendWhenItIsSaved) {
   EXPECT_EQ(store.scan_due(1, {}, 10).size(), 1U);
 }
 
+// One job of ten is left in each file of large bodies: RocksDB copies it, and the file goes.
+TEST(DiskCost, SpaceOfFilesInWhichFewJobsLiveIsGivenBackWhenItIsSaved) {
+  const TemporaryDirectory directory;
+  DiskStore store(directory / "data", {.recent = 4 << 20, .log_segment_bytes = 64 << 10});
+  constexpr JobId kMany = 400;
+  for (JobId id = 1; id <= kMany; ++id) put(store, id, 30'000);
+  for (JobId id = 1; id <= kMany; ++id) {
+    if (id % 10 != 0) erase(store, id);
+  }
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (space_taken(directory / "data") > 3 << 20) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << space_taken(directory / "data");
+    store.save_space(true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  while (!store.save_space(false)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(store.scan_due(1, {}, kMany).size(), kMany / 10);
+  for (JobId id = 10; id <= kMany; id += 10) EXPECT_EQ(store.body(id, 0).size(), 30'000U);
+}
+
 // --- Threads.
 
 class DiskThreads : public testing::TestWithParam<bool> {};

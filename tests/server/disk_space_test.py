@@ -127,6 +127,24 @@ class DiskSpaceTest(unittest.TestCase):
         server = self.start()
         self.put_until(server.connect(), lambda reply: reply != _REFUSED)
 
+    def test_space_comes_back_when_a_few_jobs_live_in_each_file_of_bodies(self):
+        if not _mount_small(self.directory.name, "600m"):
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        client = self.start().connect()
+        living = []
+        for _ in range(3):  # at the latest the second time, most bodies are in files
+            ids = []
+            while (reply := client.call(b"put 0 0 3600 %d" % len(_BODY), _BODY)) != _REFUSED:
+                ids.append(reply.number())
+            for job in ids:
+                if job % 4 != 0:
+                    self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
+            living += [job for job in ids if job % 4 == 0]
+            self.put_until(client, lambda reply: reply != _REFUSED)
+        for job in living:
+            self.assertEqual(client.call(b"peek %d" % job).body, _BODY)
+
     def test_a_shortage_while_puts_are_refused_passes(self):
         """Another program takes all space, so that a flush fails, and later gives it back."""
         server = self.fill_and_delete_all("300m", "--min-free-disk", "64M")

@@ -105,11 +105,11 @@ class DiskStore final : public Store, public DueEstimates {
   std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const override;
   std::vector<Attempt> story(JobId id) const override;
 
-  // To be called about once a second while the disk is nearly full, with true, and once with false
-  // when it is not any more. Gives back what space there is to give back: what was deleted leaves
-  // the log and the files soon, by other threads, and not when enough has come together. Takes no
-  // longer than an append() may. Throws nothing: failure() and the next append tell of errors.
-  void save_space(bool save);
+  // To be called about once a second while the disk is nearly full, with true, and then with false
+  // until it returns true. What was deleted leaves the log and the files soon, and not when enough
+  // has come together. Other threads do it. Takes no longer than an append() may. Throws nothing:
+  // failure() and the next append tell of errors.
+  bool save_space(bool save);
 
   // Begins to make a checkpoint, from which the store can be backed up while it is used: it has
   // all that was appended before this call. Another thread does the work. REQUIRES: there is no

@@ -161,16 +161,14 @@ bool DiskStore::has_room() {
   return !parts.nearly_too_much() || parts.state.in_memory() == 0;
 }
 
-void DiskStore::save_space(bool save) {
+bool DiskStore::save_space(bool save) {
+  const bool is_done = parts_->state.save_space(save);
   try {
-    if (save) {
-      parts_->save_space();
-    } else {
-      parts_->state.save_space(false);
-    }
+    if (save) parts_->save_space();
   } catch (const StoreError&) {
     // The next append meets it, too, or failure() tells.
   }
+  return is_done;
 }
 
 Sequence DiskStore::sync() {
@@ -265,7 +263,6 @@ void DiskStore::Parts::save_space() {
   if (is_making_checkpoint()) return;
   resume_if_stopped();  // if all jobs are gone, no append does it
   if (state.flushing()) return;
-  state.save_space(true);
   trim();
   log.give_back();
   const auto now = std::chrono::steady_clock::now();

@@ -10,7 +10,6 @@
 #include <exception>
 #include <random>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -95,6 +94,7 @@ void RocksState::open(const DiskStoreOptions& options) {
   if (!status.ok()) throw cannot_open(status);
   opened_.database.reset(opened);
   std::copy(handles.begin(), handles.end(), opened_.families.begin());
+  space_saver_.emplace(database(), opened_.families, files().held_path());
 }
 
 // RocksDB looks for a table that is gone under an old name of tables, too, and names that one.
@@ -247,24 +247,6 @@ void RocksState::flush(std::uint32_t chain) {
     if (stopped()) throw error("cannot be written", troubles_->cause());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-}
-
-// Large bodies that live on in files of which a part is dead are not copied meanwhile: for a single
-// erased key a compaction may copy half of all bodies, and fill the disk.
-void RocksState::save_space(bool save) {
-  if (saves_space_ == save) return;
-  const rocksdb::ColumnFamilyOptions usual;
-  const std::string files = std::to_string(save ? 1 : usual.level0_file_num_compaction_trigger);
-  for (const Family family : {kJobs, kIndex, kBodies, kKeys}) {
-    std::unordered_map<std::string, std::string> options{
-        {"level0_file_num_compaction_trigger", files}};
-    if (family == kBodies) {
-      options.emplace("blob_garbage_collection_age_cutoff",
-                      save ? "0" : std::to_string(kBodiesCopied));
-    }
-    if (!database().SetOptions(this->family(family), options).ok()) return;
-  }
-  saves_space_ = save;
 }
 
 bool RocksState::flushing() {

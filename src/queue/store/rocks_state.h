@@ -47,6 +47,7 @@
 #include "queue/store/log.h"
 #include "queue/store/record_keys.h"
 #include "queue/store/rocks_troubles.h"
+#include "queue/store/space_saver.h"
 #include "queue/store/state_options.h"
 #include "queue/store/tables_apart.h"
 
@@ -94,11 +95,9 @@ class RocksState {
   // The number of the last change that is durable in files.
   LogNumber flushed() const { return flushed_.number; }
   const LogPosition& flushed_position() const { return flushed_; }
-  // True: from now on files are compacted soon after each flush, so that what was erased gives its
-  // space back. Nothing that is there is copied for that but keys and small bodies. False: as
-  // usual, when there are some files. Other threads compact. A call that fails changes nothing, and
-  // may be repeated.
-  void save_space(bool save);
+  // Has what was erased give its space back soon, or not any more (space_saver.h). To be called
+  // about once a second while `save` is true, and then with false until it returns true.
+  bool save_space(bool save) { return space_saver_->save(save); }
   // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush(),
   // but another flush may be under way.
   void flush(std::uint32_t chain);
@@ -191,6 +190,7 @@ class RocksState {
   DataDirectory directory_;
   std::shared_ptr<RocksTroubles> troubles_;
   Opened opened_;
+  std::optional<SpaceSaver> space_saver_;
   std::uint64_t identity_ = 0;
   std::vector<std::string> notes_;
   LogNumber number_ = 0;
@@ -199,7 +199,6 @@ class RocksState {
   std::size_t unflushed_ = 0;
   std::size_t being_flushed_ = 0;
   FlushWatch flush_watch_;
-  bool saves_space_ = false;
   // The entries of kMeta since the last flush, by key; an empty value erases. Almost every change
   // has the counts of its tube. In a memtable each of them would be an entry of its own, and to
   // insert it costs as much as to insert the job.

@@ -137,7 +137,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptio
   // Files of which half is dead are rewritten, the older half of them at the most.
   bodies.enable_blob_garbage_collection = true;
   bodies.blob_garbage_collection_age_cutoff = kBodiesCopied;
-  bodies.blob_garbage_collection_force_threshold = 0.5;
+  bodies.blob_garbage_collection_force_threshold = kBodiesDead;
   ColumnFamilyOptions keys = plain;
   // A put asks for its key, which is mostly new: the filter of a memtable answers that without a
   // search. A full memtable has some 9 bits of it for each key of a small job, and fewer if there

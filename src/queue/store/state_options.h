@@ -25,8 +25,10 @@ inline std::string_view view(const rocksdb::Slice& bytes) {
   return {bytes.data(), bytes.size()};
 }
 
-// Of the files of large bodies, the older part of which a compaction copies what lives.
+// A compaction copies the living large bodies from this share of their files, the oldest ones.
 inline constexpr double kBodiesCopied = 0.5;
+// With this share of their bytes dead, a compaction is begun for that.
+inline constexpr double kBodiesDead = 0.5;
 
 // Where all files of a state are read and written (no_wait_files.h).
 rocksdb::Env* state_environment();
