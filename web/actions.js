@@ -1,7 +1,7 @@
 // What changes jobs: says what goes wrong; many jobs are counted first, confirmed, then watched.
 import { api, get, Problem } from "./api.js";
 import { confirm, openDialog, toast } from "./dialog.js";
-import { count, h, jobs } from "./dom.js";
+import { count, h, incomplete, jobs } from "./dom.js";
 
 // Calls `action`, and says what is wrong if it fails. Returns true if it did not.
 export async function attempt(action, done) {
@@ -48,8 +48,9 @@ export async function changeMany(verb, words, body) {
   const path = `/v1/jobs:${verb}`;
   let done = false;
   await attempt(async () => {
-    const { changed } = await run("Counting the jobs", 0, path, { ...body, dry_run: true });
-    if (!changed) return toast("There is no such job.");
+    const counted = await run("Counting the jobs", 0, path, { ...body, dry_run: true });
+    const { changed } = counted;
+    if (!changed) return toast(incomplete(counted) || "There is no such job.");
     const title = `${words} ${jobs(changed)}?`;
     const where = body.to ? `from tube ${body.filter.tube} to ${body.to}` :
       `of tube ${body.filter.tube}`;
@@ -59,7 +60,7 @@ export async function changeMany(verb, words, body) {
       (then[verb] || "Jobs that are reserved stay."),
       `${words} ${jobs(changed)}`, verb === "cancel")) return;
     const result = await run(`${words}: ${jobs(changed)}`, changed, path, body);
-    toast(`${words}: ${jobs(result.changed)} done.`);
+    toast([`${words}: ${jobs(result.changed)} done.`, incomplete(result)].join(" ").trim());
     done = true;
   });
   return done;

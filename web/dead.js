@@ -1,7 +1,9 @@
 // Dead and buried jobs of a tube, by the reason of their last failed attempt.
 import { changeMany } from "./actions.js";
 import { allTubes, getIfThere, tubePath } from "./api.js";
-import { address, button, count, empty, h, head, jobs, link, state, table, time } from "./dom.js";
+import {
+  address, button, count, empty, h, head, incomplete, jobs, link, state, table, time,
+} from "./dom.js";
 import { tubeChooser } from "./tube_lists.js";
 
 // Counts the jobs that were buried for this reason, asks, and retries them.
@@ -43,6 +45,7 @@ export async function showDead(view) {
       group.filter ? button("Retry\u2026", async () => { if (await retry(group)) view.again(); },
         { "aria-label": `Retry the jobs: ${textOf(group, "reason")}` }) : ""]), [1]),
   told.other_jobs ? h("p", { class: "quiet" }, `${jobs(told.other_jobs)} have further reasons.`) :
-    null) : empty("None is left in this tube."));
+    null) : empty("None is left in this tube."),
+  incomplete(told) && h("p", { role: "status" }, incomplete(told)));
   return told.looked_at < 1000 ? 3 : 15;  // each of them costs a look at its story
 }

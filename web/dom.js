@@ -107,6 +107,10 @@ export const button = (text, onclick, attributes = {}) =>
 
 export const field = (label, input) => h("label", {}, label, input);
 
+// For a list or a change whose answer is `told`.
+export const incomplete = (told) => (told.incomplete ? "Jobs may be missing: the server cannot " +
+  "read all of their records, as its log says." : "");
+
 export const empty = (...text) => h("div", { class: "card empty" }, ...text);
 
 export const link = (page, query, ...text) => h("a", { href: address(page, query) }, ...text);

@@ -2,7 +2,9 @@
 import { changeMany } from "./actions.js";
 import { allTubes, get, tubePath } from "./api.js";
 import { ask } from "./dialog.js";
-import { address, button, count, empty, field, h, head, link, state, table, time } from "./dom.js";
+import {
+  address, button, count, empty, field, h, head, incomplete, link, state, table, time,
+} from "./dom.js";
 import { tubeField } from "./tube_lists.js";
 
 const STATES = ["", "delayed", "ready", "reserved", "buried", "dead", "buried,dead"];
@@ -64,6 +66,7 @@ export async function showJobs(view) {
         job.key ?? job.key_base64 ?? "", job.group ?? job.group_base64 ?? "", count(job.priority),
         count(job.failed_attempts), count(job.body_bytes)]), [5, 6, 7])) :
       empty("No job is like this."),
+    incomplete(page) && h("p", { role: "status" }, incomplete(page)),
     h("nav", { class: "row", "aria-label": "Pages of the list" },
       query.page_token ? link("jobs", { ...query, page_token: "" }, "First page") : null,
       page.next_page_token ?

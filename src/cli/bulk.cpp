@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/counted.h"
+#include "cli/job_export.h"
 #include "cli/output.h"
 #include "server/duration.h"
 
@@ -138,13 +139,15 @@ int change_many(Client& client, const BulkRequest& request) {
     }
     all = {.changed = all.changed + answer->changed,
            .left = all.left + answer->left,
-           .next = answer->next};
+           .next = answer->next,
+           .incomplete = all.incomplete || answer->incomplete};
     if (!shows || !all.next || Clock::now() - shown < kShown) continue;
     shown = Clock::now();
     remark(fmt::format("{} so far", all.changed));
   }
   write_out(fmt::format("{}\n", all.changed));
-  if (all.left == 0) return kSuccess;
+  if (all.incomplete) remark(missing_jobs(request.tube));
+  if (all.left == 0) return all.incomplete ? kFailure : kSuccess;
   remark(fmt::format("{} cannot be {}: {}", all.left, request.done, why_left(request, all.left)));
   return kFailure;
 }

@@ -154,6 +154,8 @@ struct BulkAnswer {
   std::uint64_t changed = 0;
   std::uint64_t left = 0;           // that could not be changed
   std::optional<std::string> next;  // where to go on; none: nowhere
+  // Jobs that were meant may be missing: the server cannot read all records.
+  bool incomplete = false;
 };
 
 // The largest body that any server takes, in bytes: beanstalkd's with `-z`.

@@ -52,7 +52,7 @@ std::optional<ListPage> Client::list_groups(std::string_view tube, const std::st
   return ask_for_page(fmt::format("list-groups {}{}", tube, options));
 }
 
-// "CHANGED <changed> <left> <next>", or WOULD_CHANGE after a dry run.
+// "CHANGED <changed> <left> <next> [incomplete]", or WOULD_CHANGE after a dry run.
 std::optional<BulkAnswer> Client::change_jobs(std::string_view verb, std::string_view tube,
                                               const std::string& options) {
   const std::string command = fmt::format("{} {}{}", verb, tube, options);
@@ -65,6 +65,7 @@ std::optional<BulkAnswer> Client::change_jobs(std::string_view verb, std::string
   words >> word >> answer.changed >> answer.left >> next;
   if (!words || (word != "CHANGED" && word != "WOULD_CHANGE")) throw_unexpected(command, *reply);
   if (next != "end") answer.next = next;
+  answer.incomplete = words >> word && word == "incomplete";
   return answer;
 }
 

@@ -7,6 +7,7 @@ import tempfile
 import time
 import unittest
 import urllib.request
+from typing import Optional
 
 import daemon
 from protocol_case import TIMED_OUT
@@ -28,8 +29,9 @@ class DamageTest(unittest.TestCase):
             client.close()
             self.assertEqual(server.terminate(), 0)  # so the jobs are in files
 
-    def flip(self, family: bytes) -> str:
-        """Flips a bit in the middle of the family's largest table, which was written long ago."""
+    def flip(self, family: bytes, at: Optional[int] = None) -> str:
+        """Flips a bit in the family's largest table, which was written long ago: in its middle, or
+        `at` this byte."""
         tables = []
         for name in os.listdir(self.data):
             path = os.path.join(self.data, name)
@@ -37,10 +39,11 @@ class DamageTest(unittest.TestCase):
                 if name.endswith(".sst") and b"name" + family in file.read():
                     tables.append((os.path.getsize(path), path))
         size, path = max(tables)
+        at = size // 2 if at is None else at
         with open(path, "r+b") as file:
-            file.seek(size // 2)
+            file.seek(at)
             byte = file.read(1)
-            file.seek(size // 2)
+            file.seek(at)
             file.write(bytes([byte[0] ^ 1]))
         os.utime(path, (0, 0))
         return path
@@ -128,6 +131,18 @@ class DamageTest(unittest.TestCase):
             "list", "default", "--all", "--server", f"{daemon.HOST}:{server.port}"
         )
         self.assertIn("jobs of tube default may be missing", listed.stderr)
+
+    def test_a_list_says_each_time_that_damage_hides_the_first_jobs(self):
+        self.flip(b"index", at=100)
+        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "0"))
+        at = ("--server", f"{daemon.HOST}:{server.port}")
+        missing = "jobs of tube default may be missing"
+        for _ in range(3):
+            self.assertIn(missing, daemon.run_carillon("list", "default", *at).stderr)
+            counted = daemon.run_carillon("clear", "default", "--all", "--dry-run", *at)
+            self.assertEqual(counted.returncode, 1, counted)
+            self.assertIn(missing, counted.stderr)
+            self.assertGreater(int(counted.stdout), _JOBS - 500)
 
     def test_an_export_with_a_damaged_body_is_not_whole_later(self):
         self.flip(b"bodies")

@@ -185,6 +185,14 @@ void DamageList::note_passed() {
   ++passed_;
 }
 
+// Without a damaged range between the two keys it does nothing.
+void DamageList::note_left_out(Family family, std::string_view from, std::string_view to) {
+  if (from >= to) return;
+  const std::lock_guard lock(mutex_);
+  const auto next = ranges_[family].lower_bound(to);
+  if (next != ranges_[family].begin() && std::prev(next)->second > from) ++passed_;
+}
+
 std::uint64_t DamageList::passed() const {
   const std::lock_guard lock(mutex_);
   return passed_;

@@ -66,8 +66,10 @@ class DamageList {
   std::optional<std::string> behind(Family family, std::string_view key) const;
   std::vector<Damage> all() const;  // in the order in which they were found
   std::size_t count() const;
-  // How often a scan has gone around a damaged range, known or new.
+  // How often a scan has gone around a damaged range, known or new, or begun behind one because it
+  // knew that nothing else is there.
   void note_passed();
+  void note_left_out(Family family, std::string_view from, std::string_view to);
   std::uint64_t passed() const;
   // All keys that are in damage: those of neighbours are one range. They have no `why`.
   std::vector<Damage> ranges() const;

@@ -461,6 +461,7 @@ std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexK
   std::vector<JobRecord> found;
   if (limit == 0) return found;
   const IndexKey start = empty_places.start(from);
+  state.note_left_out(kIndex, queue::view(from), queue::view(start));
   const Slice end_slice(end.data(), end.size());
   const std::uint64_t& passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
   const std::uint64_t passed_before = passed;

@@ -142,6 +142,11 @@ class RocksState {
   std::unique_ptr<rocksdb::Iterator> scan_around(Family family, std::string_view from,
                                                  const rocksdb::Slice& end) const;
   const DamageList& damages() const { return damages_; }
+  // Notes there that a scan from `from` on begins at `to`, because nothing that can be read lies
+  // between them.
+  void note_left_out(Family family, std::string_view from, std::string_view to) const {
+    damages_.note_left_out(family, from, to);
+  }
   // The same as scan(), of what is in memory alone: some of the latest in_memory() bytes. The
   // iterator ends, with the status Incomplete, where it would have to pass kMostErased erased
   // entries.

@@ -102,7 +102,8 @@ void Session::answer_bulk() {
   const queue::JobBulk& bulk = *bulk_;
   const std::string next = bulk.list.done ? "end" : to_text(bulk.list.next);
   replies_.add(service_.engine().last_sequence(), bulk.dry_run ? "WOULD_CHANGE " : "CHANGED ",
-               bulk.changed, " ", bulk.left, " ", next, kEnd);
+               bulk.changed, " ", bulk.left, " ", next, bulk.list.incomplete ? " incomplete" : "",
+               kEnd);
   if (!bulk.dry_run && bulk.changed > 0) {
     audit(name_of(bulk.action), bulk.list.tube,
           fmt::format("changed {}, left {}", bulk.changed, bulk.left));
