@@ -211,11 +211,11 @@ TEST_F(EngineKeysTest, AJobWhoseCancelWasAskedForDoesNotStandForAnother) {
 TEST_F(EngineKeysTest, AJobThatHasExpiredAndIsNotGoneYetDoesNotStandForAnother) {
   engine.put(producer, queue.now(), {.key = "k", .expires_at = queue.utc() + 3'600'000}, "a");
   EXPECT_EQ(put("k", "b").result, Result::kExists);
-  queue.step_wall_clock(2 * 3'600'000);
+  queue.step_wall_clock(2 * Step::kHour);
   queue.pass(0);
   queue.pass(1);
   EXPECT_EQ(put("k", "b").result, Result::kReserved);
-  queue.step_wall_clock(-2 * 3'600'000);
+  queue.step_wall_clock(-2 * Step::kHour);
   queue.pass(0);
   queue.pass(1);
   EXPECT_EQ(put("k", "b").result, Result::kExists);

@@ -39,8 +39,8 @@ class SalvagePlaces : public testing::Test {
 
   // Made once: the tests damage copies. Its tables have several parts of an index.
   static void SetUpTestSuite() {
-    made_ = std::make_unique<TemporaryDirectory>();
-    DiskStore store(*made_ / "whole", {});
+    made = std::make_unique<TemporaryDirectory>();
+    DiskStore store(*made / "whole", {});
     for (JobId id = 1; id <= kJobsThere; ++id) {
       const std::string body = body_of(id, size_of(id));
       store.append({.jobs = {{{}, record(id), body}}, .tubes = {}, .watermarks = {}});
@@ -52,7 +52,7 @@ class SalvagePlaces : public testing::Test {
                   .watermarks = Watermarks{.next_id = kJobsThere + 1}});
     store.close();
   }
-  static void TearDownTestSuite() { made_.reset(); }
+  static void TearDownTestSuite() { made.reset(); }
   static std::uint64_t there() { return kJobsThere - kJobsThere / 100; }
 
   std::string copy() const { return directory_ / "copy"; }
@@ -62,7 +62,7 @@ class SalvagePlaces : public testing::Test {
   static fs::path largest(const std::string& ending, const std::string& family = "") {
     fs::path found;
     std::uint64_t most = 0;
-    for (const auto& file : fs::directory_iterator(*made_ / "whole")) {
+    for (const auto& file : fs::directory_iterator(*made / "whole")) {
       if (file.path().extension() != ending || file.file_size() <= most) continue;
       if (!family.empty() && !contains(contents(file.path()), "name" + family)) continue;
       most = file.file_size();
@@ -102,7 +102,7 @@ class SalvagePlaces : public testing::Test {
 
   void damage(const fs::path& name, const std::vector<std::size_t>& places) {
     fs::remove_all(copy());
-    fs::copy(*made_ / "whole", copy());
+    fs::copy(*made / "whole", copy());
     std::string bytes = contents(fs::path(copy()) / name);
     for (const std::size_t at : places) bytes[at] = static_cast<char>(bytes[at] ^ 16);
     write(fs::path(copy()) / name, bytes);
@@ -136,7 +136,7 @@ class SalvagePlaces : public testing::Test {
     }
   }
 
-  static inline std::unique_ptr<TemporaryDirectory> made_;
+  static inline std::unique_ptr<TemporaryDirectory> made;
   const TemporaryDirectory directory_;
   std::set<JobId> lost_;
 };
@@ -144,7 +144,7 @@ class SalvagePlaces : public testing::Test {
 TEST_F(SalvagePlaces, OfATableCostNothingButBlocksOfData) {
   for (const char* family : {"jobs", "index", "bodies"}) {
     const fs::path name = largest(".sst", family);
-    const std::string bytes = contents(fs::path(*made_ / "whole") / name);
+    const std::string bytes = contents(fs::path(*made / "whole") / name);
     ASSERT_GT(bytes.size(), 100'000u) << family;
     const Places at = places_of(bytes);
     ASSERT_LT(at.filter, at.index);
@@ -179,7 +179,7 @@ TEST_F(SalvagePlaces, OfATableCostNothingButBlocksOfData) {
 
 TEST_F(SalvagePlaces, OfAFileOfBodiesCostOneBodyAtMost) {
   const fs::path name = largest(".blob");
-  const std::string bytes = contents(fs::path(*made_ / "whole") / name);
+  const std::string bytes = contents(fs::path(*made / "whole") / name);
   const std::size_t foot = bytes.size() - 32;
   for (const std::size_t at : {std::size_t{1}, std::size_t{5}, std::size_t{9}, std::size_t{13},
                                std::size_t{20}, foot, foot + 10, foot + 31}) {
@@ -198,7 +198,7 @@ TEST_F(SalvagePlaces, OfAFileOfBodiesCostOneBodyAtMost) {
 TEST_F(SalvagePlaces, OfAFileThatIsCutShortCostNoMoreThanThatFile) {
   const fs::path bodies = largest(".blob");
   for (const fs::path& name : {largest(".sst", "index"), largest(".sst", "bodies"), bodies}) {
-    const std::string bytes = contents(fs::path(*made_ / "whole") / name);
+    const std::string bytes = contents(fs::path(*made / "whole") / name);
     const std::size_t most = name == bodies ? kJobsThere / kLargeEvery : there();
     for (const std::size_t left : {bytes.size() / 2, bytes.size() - 10, std::size_t{10},
                                    std::size_t{0}, bytes.size() + 100}) {
@@ -219,7 +219,7 @@ TEST_F(SalvagePlaces, OfAFileThatIsCutShortCostNoMoreThanThatFile) {
 TEST_F(SalvagePlaces, FullOfZerosCostTheirBlocks) {
   constexpr std::size_t kHole = 20 << 10;
   const fs::path name = largest(".sst", "index");
-  std::string bytes = contents(fs::path(*made_ / "whole") / name);
+  std::string bytes = contents(fs::path(*made / "whole") / name);
   const Places at = places_of(bytes);
   ASSERT_GT(at.filter, 4 * kHole);
   for (std::size_t hole = kHole; hole + kHole < at.filter; hole += 2 * kHole)

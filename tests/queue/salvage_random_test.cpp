@@ -40,7 +40,7 @@ std::string tube_name_of(std::uint32_t tube) {
 ScheduleRecord schedule(std::uint32_t number) {
   return {.name = "schedule-" + std::to_string(number),
           .schedule = {.tube = tube_name_of(number % kRandomTubes + 1),
-                       .body = std::string(number * 50, 'b'),
+                       .body = std::string(std::size_t{number} * 50, 'b'),
                        .cron = "@daily"},
           .created = number};
 }
@@ -311,7 +311,7 @@ class SalvageOfRandomBits : public testing::Test {
 
   // Returns where the damaged directory stays.
   fs::path keep() const {
-    const fs::path kept = fs::temp_directory_path() / "carillon-salvage-of-random-bits";
+    fs::path kept = fs::temp_directory_path() / "carillon-salvage-of-random-bits";
     fs::remove_all(kept);
     fs::copy(copy(), kept);
     return kept;

@@ -316,7 +316,7 @@ TEST_F(StoreCheckSalvage, AnEmptyTableIsSparse) {
   const OfflineState state(data(), work, tables);
   for (const std::string& name : tables) {
     struct stat status {};
-    ASSERT_EQ(::lstat((work + "/" + name).c_str(), &status), 0);
+    ASSERT_EQ(::lstat(std::string(work).append("/").append(name).c_str(), &status), 0);
     EXPECT_EQ(static_cast<std::uint64_t>(status.st_size), fs::file_size(data() + "/" + name));
     EXPECT_LE(status.st_blocks * 512, 64 << 10);
   }

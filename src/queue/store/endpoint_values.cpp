@@ -94,7 +94,7 @@ void append_endpoint_value(std::string& bytes, const Endpoint& endpoint) {
   for (const auto& [name, value] : endpoint.headers) {
     std::string header;
     append_varint(header, name.size());
-    append_bytes(bytes, kHeader, header + name + value);
+    append_bytes(bytes, kHeader, header.append(name).append(value));
   }
   append_number(bytes, kFormat, static_cast<std::uint64_t>(endpoint.format));
   append_number(bytes, kConcurrency, endpoint.concurrency);

@@ -99,7 +99,7 @@ OfflineState::OfflineState(const std::string& path, std::string work,
     const WrittenFiles files = written_files(*database_);
     close();
     for (const auto& [name, file] : files) {
-      const std::string its_path = path + "/" + name;
+      const std::string its_path = std::string(path).append("/").append(name);
       const bool is_left_out = std::find(without.begin(), without.end(), name) != without.end();
       name.ends_with(".blob") ? mend_bodies_of(its_path, file.bytes, is_left_out)
                               : mend_table_of(its_path, file.bytes, is_left_out);
