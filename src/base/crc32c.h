@@ -3,7 +3,7 @@
 //   std::uint32_t sum = crc32c(0, head);
 //   sum = crc32c(sum, body);                  // the checksum of head and body together
 //
-// The queue's log protects its records with it (src/queue/store/log_segment.h).
+// The queue's log protects its records with it (src/queue/store/log/log_segment.h).
 //
 // Thread safety: any thread may call these.
 #pragma once

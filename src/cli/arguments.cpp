@@ -15,7 +15,7 @@
 namespace carillon::cli {
 namespace {
 
-using server::beanstalk::kMaxTubeName;
+using server::kMaxTubeName;
 
 constexpr const char* kServerVariable = "CARILLON_SERVER";
 constexpr const char* kHttpVariable = "CARILLON_HTTP";
@@ -31,7 +31,7 @@ std::optional<Number> read_number(std::string_view text, Number least, Number mo
 
 // The address, of which an environment variable has the default, and the token to show there.
 void add_address_option(CLI::App& command, const std::string& option, const char* variable,
-                        std::uint16_t port, Endpoint& server) {
+                        std::uint16_t port, ServerAddress& server) {
   server::Address& address = server;
   const auto set = [&address, option, variable, port](const std::string& text) {
     // The message must name the source of the wrong text: the variable or the option.
@@ -155,11 +155,11 @@ Argument add_list(CLI::App& command, const std::string& name,
                       ->allow_extra_args(!name.starts_with('-')));
 }
 
-void add_server_option(CLI::App& command, Endpoint& server) {
+void add_server_option(CLI::App& command, ServerAddress& server) {
   add_address_option(command, "--server", kServerVariable, server::kBeanstalkPort, server);
 }
 
-void add_http_option(CLI::App& command, Endpoint& server) {
+void add_http_option(CLI::App& command, ServerAddress& server) {
   add_address_option(command, "--http", kHttpVariable, server::kHttpPort, server);
 }
 

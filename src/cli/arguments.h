@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/endpoint.h"
 #include "cli/exit_status.h"
+#include "cli/server_address.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name for it
 class App;
@@ -128,10 +128,10 @@ Argument add_value(CLI::App& command, const std::string& name, std::vector<Value
 
 // Adds --server ADDR and --token-file FILE. Default of the address: the environment variable
 // CARILLON_SERVER, else 127.0.0.1:11300.
-void add_server_option(CLI::App& command, Endpoint& server);
+void add_server_option(CLI::App& command, ServerAddress& server);
 // Adds --http ADDR and --token-file FILE, for commands that talk HTTP: CARILLON_HTTP, else
 // 127.0.0.1:11380.
-void add_http_option(CLI::App& command, Endpoint& server);
+void add_http_option(CLI::App& command, ServerAddress& server);
 
 // Adds --tube TUBE, which may be given once.
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description);

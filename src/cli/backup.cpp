@@ -23,7 +23,7 @@
 #include "cli/progress.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -49,7 +49,7 @@ Examples:
       looks at a backup beside the running server)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::string directory;
   bool json = false;
 };

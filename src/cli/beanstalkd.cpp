@@ -21,9 +21,9 @@
 
 #include "cli/commands.h"
 #include "cli/exit_status.h"
-#include "server/address.h"
 #include "server/logging.h"
 #include "server/server.h"
+#include "server/text/address.h"
 
 namespace carillon::cli {
 namespace {
@@ -272,7 +272,7 @@ int run_beanstalkd(int argc, char** argv) {
     return fail(name, fmt::format("{} (-h shows the flags)", error.what()), kBeanstalkdUsage);
   } catch (const std::invalid_argument& error) {
     return fail(name, error.what(), kBeanstalkdUsage);
-  } catch (const server::StartError& error) {
+  } catch (const base::StartError& error) {
     return fail(name, error.what(), kFailure);
   }
 }

@@ -16,7 +16,7 @@
 #include "cli/counted.h"
 #include "cli/job_export.h"
 #include "cli/output.h"
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -68,7 +68,7 @@ constexpr auto kShown = std::chrono::seconds(1);
 void add(CLI::App& app, int& exit_code, const std::string& name, const char* examples,
          const BulkRequest& usual, std::string_view states) {
   struct Request : BulkRequest {
-    Endpoint server;
+    ServerAddress server;
   };
   auto request = std::make_shared<Request>();
   static_cast<BulkRequest&>(*request) = usual;
@@ -164,7 +164,7 @@ void add_move(CLI::App& app, int& exit_code) {
 
 void add_spread(CLI::App& app, int& exit_code) {
   struct Request : BulkRequest {
-    Endpoint server;
+    ServerAddress server;
   };
   auto request = std::make_shared<Request>();
   request->verb = "spread-jobs";

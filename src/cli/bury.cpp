@@ -28,7 +28,7 @@ Examples:
   carillon release 7                      gives it to the workers again)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   JobNames jobs;
   std::optional<std::uint32_t> priority;
   bool json = false;

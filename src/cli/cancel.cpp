@@ -27,7 +27,7 @@ Examples:
   carillon cancel --ask 7)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   JobNames jobs;
   bool ask = false;
   BulkRequest many{.verb = "cancel-jobs", .done = "cancelled", .tube = {}};

@@ -39,7 +39,7 @@ Examples:
 
 struct Request {
   std::string directory = "./carillon-data";
-  Endpoint server;
+  ServerAddress server;
   std::optional<server::Address> http =
       server::Address{.host = "127.0.0.1", .port = server::kHttpPort, .path = {}};
   SecretFiles secrets;
@@ -66,7 +66,7 @@ Findings look(const Request& request, const StopSignals& signals) {
   if (!user && has_store(request.directory)) check_store(request.directory, signals, findings);
   const RunningServer server = check_server(request.server, user, signals, findings);
   if (server.answers && request.http) {
-    Endpoint http = request.server;
+    ServerAddress http = request.server;
     static_cast<server::Address&>(http) = *request.http;
     check_http(http, signals, findings);
   }

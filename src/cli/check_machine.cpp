@@ -13,12 +13,12 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/start_error.h"
 #include "cli/checks.h"
 #include "cli/error_text.h"
 #include "cli/progress.h"
 #include "server/descriptors.h"
-#include "server/memory_shares.h"
-#include "server/start_error.h"
+#include "server/net/memory_shares.h"
 
 namespace carillon::cli {
 namespace {
@@ -101,7 +101,7 @@ void check_descriptors(std::optional<pid_t> server, Findings& findings) {
                                          shares.connections, shares.open_files);
     if (shares.connections >= kUsualConnections) return findings.ok("descriptors", text);
     findings.warn("descriptors", text, advice + ", if more connections are wanted");
-  } catch (const server::StartError& error) {
+  } catch (const base::StartError& error) {
     findings.fail("descriptors", error.what(), advice);
   }
 }

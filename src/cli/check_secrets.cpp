@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <string>
 
+#include "base/start_error.h"
 #include "cli/checks.h"
 #include "cli/counted.h"
-#include "server/start_error.h"
-#include "server/tls_context.h"
-#include "server/tokens.h"
+#include "server/api/tokens.h"
+#include "server/net/tls_context.h"
 
 namespace carillon::cli {
 namespace {
@@ -48,7 +48,7 @@ void check_tls(const std::string& certificate, const std::string& key, Findings&
     check_times(tls, findings);
     const std::string why = server::key_exposure(key);
     if (!why.empty()) findings.warn("tls", why, "chmod 600 " + key);
-  } catch (const server::StartError& error) {
+  } catch (const base::StartError& error) {
     findings.fail("tls", error.what(), "carillon serve would not start with it");
   }
 }
@@ -61,7 +61,7 @@ void check_secrets(const SecretFiles& files, Findings& findings) {
   try {
     const server::Tokens tokens(*files.tokens);
     findings.ok("tokens", fmt::format("{} in {}", tokens.size(), *files.tokens));
-  } catch (const server::StartError& error) {
+  } catch (const base::StartError& error) {
     findings.fail("tokens", error.what(), "carillon serve would not start with it");
   }
 }

@@ -105,7 +105,7 @@ Commits read_commits(const std::string& metrics) {
 
 }  // namespace
 
-RunningServer check_server(const Endpoint& address, std::optional<pid_t> user,
+RunningServer check_server(const ServerAddress& address, std::optional<pid_t> user,
                            const StopSignals& signals, Findings& findings) {
   try {
     Client client(Stream::connect(address, signals.fd()));
@@ -136,7 +136,7 @@ RunningServer check_server(const Endpoint& address, std::optional<pid_t> user,
   return {};
 }
 
-void check_http(const Endpoint& address, const StopSignals& signals, Findings& findings) {
+void check_http(const ServerAddress& address, const StopSignals& signals, Findings& findings) {
   try {
     Stream stream = Stream::connect_without_token(address, signals.fd());
     const Commits commits = read_commits(fetch(stream, "/metrics", address.token()));

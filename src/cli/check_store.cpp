@@ -22,8 +22,8 @@
 #include "cli/progress.h"
 #include "cli/progress_line.h"
 #include "cli/wait.h"
-#include "server/json_text.h"
-#include "server/timestamp.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {

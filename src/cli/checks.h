@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "cli/endpoint.h"
 #include "cli/findings.h"
+#include "cli/server_address.h"
 #include "cli/stop_signals.h"
 
 namespace carillon::cli {
@@ -50,11 +50,11 @@ struct RunningServer {
 
 // The server at this address: whether it answers, version, jobs that need a person. `user` is who
 // uses the data directory.
-RunningServer check_server(const Endpoint& address, std::optional<pid_t> user,
+RunningServer check_server(const ServerAddress& address, std::optional<pid_t> user,
                            const StopSignals& signals, Findings& findings);
 // The same server over HTTP: how long its syncs take by /metrics, to which its token is shown, if
 // there is one. REQUIRES: it runs.
-void check_http(const Endpoint& address, const StopSignals& signals, Findings& findings);
+void check_http(const ServerAddress& address, const StopSignals& signals, Findings& findings);
 
 // The files of `carillon serve --tls-cert`, `--tls-key` and `--tokens`: whether the server could
 // use them, who else may, and how long the certificate holds. None: they are not looked at.

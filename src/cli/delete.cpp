@@ -26,7 +26,7 @@ Examples:
   id=$(carillon put --delay 1h "reminder") && carillon delete "$id")";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::vector<std::uint64_t> ids;
 };
 

@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kLook{200};
 constexpr std::chrono::seconds kTell{2};
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::string tube;
   bool wait = false;
   bool end = false;

@@ -30,7 +30,7 @@ Examples:
   carillon due mail --by day --json)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::string tube{kDefaultTube};
   std::string by = "minute";
   std::optional<std::uint32_t> spans;

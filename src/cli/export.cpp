@@ -20,8 +20,8 @@
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
-#include "server/address.h"
-#include "server/duration.h"
+#include "server/text/address.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -43,7 +43,7 @@ Examples:
   carillon export --tube mail | jq -r 'select(.state == "buried").body')";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::vector<std::string> tubes;
   std::optional<std::string> out;
   bool resume = false;

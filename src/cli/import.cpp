@@ -26,9 +26,9 @@
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
-#include "server/address.h"
 #include "server/beanstalk/command.h"
-#include "server/duration.h"
+#include "server/text/address.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -61,7 +61,7 @@ Examples:
   carillon import --beanstalkd 127.0.0.1:11301)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::optional<std::string> file;
   std::optional<server::Address> beanstalkd;
   std::string instance;
@@ -82,7 +82,7 @@ std::pair<std::string, std::string> parse_tube_names(const std::string& text) {
 // A part of the tokens of batches (file_import.h), which have to fit into a key with the rest.
 std::string parse_once(const std::string& text) {
   constexpr std::size_t kMost = 100;
-  if (server::beanstalk::is_key(text) && text.size() <= kMost) return text;
+  if (server::is_key(text) && text.size() <= kMost) return text;
   throw std::invalid_argument(
       fmt::format("\"{}\": a token has 1 to {} bytes, and no space", text, kMost));
 }

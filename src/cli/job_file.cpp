@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "cli/arguments.h"
-#include "server/attributes.h"
-#include "server/json_text.h"
-#include "server/timestamp.h"
+#include "server/api/attributes.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "server/beanstalk/command.h"
-#include "server/duration.h"
-#include "server/timestamp.h"
+#include "server/text/duration.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {
@@ -22,17 +22,16 @@ std::string parse_states(const std::string& text) {
 }
 
 std::string parse_prefix(const std::string& text) {
-  if (server::beanstalk::is_key(text)) return text;
+  if (server::is_key(text)) return text;
   throw std::invalid_argument(
-      fmt::format("\"{}\": the beginning of a key has {}", text, server::beanstalk::kKeyRule));
+      fmt::format("\"{}\": the beginning of a key has {}", text, server::kKeyRule));
 }
 
 }  // namespace
 
 std::string parse_group(const std::string& text) {
-  if (server::beanstalk::is_key(text)) return text;
-  throw std::invalid_argument(
-      fmt::format("\"{}\": a group has {}", text, server::beanstalk::kKeyRule));
+  if (server::is_key(text)) return text;
+  throw std::invalid_argument(fmt::format("\"{}\": a group has {}", text, server::kKeyRule));
 }
 
 std::uint64_t parse_moment(const std::string& text) {

@@ -4,8 +4,8 @@
 
 #include <boost/json.hpp>
 
-#include "server/json_text.h"
-#include "server/timestamp.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 

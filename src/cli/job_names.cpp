@@ -12,9 +12,8 @@
 namespace carillon::cli {
 
 std::string parse_key(const std::string& text) {
-  if (server::beanstalk::is_key(text)) return text;
-  throw std::invalid_argument(
-      fmt::format("\"{}\": a key has {}", text, server::beanstalk::kKeyRule));
+  if (server::is_key(text)) return text;
+  throw std::invalid_argument(fmt::format("\"{}\": a key has {}", text, server::kKeyRule));
 }
 
 void JobNames::check() const {

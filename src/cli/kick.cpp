@@ -26,7 +26,7 @@ Examples:
   carillon kick --job 7             this one, wherever it is)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::uint32_t bound = 1;
   std::optional<std::uint64_t> job;
   std::string tube{kDefaultTube};

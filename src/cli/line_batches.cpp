@@ -11,7 +11,7 @@
 
 namespace carillon::cli {
 
-using server::beanstalk::kMaxBatchBytes;
+using server::kMaxBatchBytes;
 
 std::vector<std::string> LineBatches::next() {
   std::vector<std::string> lines;

@@ -22,7 +22,7 @@ class LineBatches {
  public:
   // `read` returns what comes next of the input, and nothing at its end.
   explicit LineBatches(std::function<std::string()> read = read_some_input,
-                       std::size_t most = server::beanstalk::kMaxBatch)
+                       std::size_t most = server::kMaxBatch)
       : read_(std::move(read)), most_(most) {}
 
   // Returns the next batch, without the ends of lines; none at the end of the input. Throws Failure

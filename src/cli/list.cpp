@@ -20,7 +20,7 @@
 #include "cli/job_export.h"
 #include "cli/job_filter.h"
 #include "cli/output.h"
-#include "server/visible_text.h"
+#include "server/text/visible_text.h"
 
 namespace carillon::cli {
 namespace {
@@ -39,7 +39,7 @@ Examples:
 constexpr std::uint32_t kPage = 1'000;
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::optional<std::string> tube;
   JobFilter filter;
   std::uint32_t limit = 100;

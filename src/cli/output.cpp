@@ -11,7 +11,7 @@
 
 #include "cli/error_text.h"
 #include "cli/exit_status.h"
-#include "server/visible_text.h"
+#include "server/text/visible_text.h"
 
 namespace carillon::cli {
 namespace {

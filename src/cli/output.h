@@ -10,8 +10,8 @@
 namespace carillon::cli {
 
 // Writes lines of text to standard output and flushes. What a terminal would obey is escaped
-// (server/visible_text.h): the text may have what a client has named. Throws Failure if that is not
-// possible: a caller that deletes a job after printing it must know.
+// (server/text/visible_text.h): the text may have what a client has named. Throws Failure if that
+// is not possible: a caller that deletes a job after printing it must know.
 void write_out(std::string_view text);
 
 // The same, byte for byte. REQUIRES: no byte is a client's, or its reader is no terminal.

@@ -33,7 +33,7 @@ Examples:
   carillon patch 7 --delay 1h --expires-in 2h)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   JobNames jobs;
   std::optional<std::string> body;
   std::string options;  // as patch-job takes them

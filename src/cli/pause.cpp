@@ -13,7 +13,7 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -28,7 +28,7 @@ Examples:
   carillon pause mail 10m)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::string tube;
   std::optional<std::chrono::milliseconds> duration;
   bool json = false;

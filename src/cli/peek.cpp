@@ -15,9 +15,9 @@
 #include "cli/job_json.h"
 #include "cli/job_names.h"
 #include "cli/output.h"
-#include "server/duration.h"
-#include "server/timestamp.h"
-#include "server/visible_text.h"
+#include "server/text/duration.h"
+#include "server/text/timestamp.h"
+#include "server/text/visible_text.h"
 
 namespace carillon::cli {
 namespace {
@@ -35,7 +35,7 @@ Examples:
   carillon peek --buried --tube mail --json)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::optional<std::uint64_t> id;
   std::string key;
   bool ready = false;

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "cli/counted.h"
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 

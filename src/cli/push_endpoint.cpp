@@ -47,7 +47,7 @@ constexpr std::array<std::string_view, 8> kActions = {"set",   "list",   "show",
                                                       "pause", "resume", "rotate", "delete"};
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::string action;
   std::optional<std::string> name;
   // The body of the request, as the server takes it: it checks the values.

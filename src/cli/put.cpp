@@ -19,11 +19,11 @@
 #include "cli/job_json.h"
 #include "cli/line_batches.h"
 #include "cli/output.h"
-#include "server/attributes.h"
+#include "server/api/attributes.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
-#include "server/duration.h"
-#include "server/timestamp.h"
+#include "server/text/duration.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {
@@ -62,7 +62,7 @@ std::chrono::milliseconds parse_ttr(const std::string& text) {
 }
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::optional<std::string> body;
   std::string tube{kDefaultTube};
   PutOptions options;
@@ -176,7 +176,7 @@ int put_lines(const Request& request) {
   }
   Client client(Stream::connect(request.server));
   client.use(request.tube);
-  using server::beanstalk::kMaxBatch;
+  using server::kMaxBatch;
   LineBatches batches(read_some_input, client.most_in_batch(request.tube, kMaxBatch));
   const auto lines = [&batches] { return line_numbers(batches.first_line(), batches.last_line()); };
   for (auto bodies = batches.next(); !bodies.empty(); bodies = batches.next()) {
@@ -287,7 +287,7 @@ void add_put(CLI::App& app, int& exit_code) {
   add_value(
       command, "--once", request->once,
       [](const std::string& text) {
-        if (!server::beanstalk::is_key(text) || text.size() > queue::kMaxKey - 10)
+        if (!server::is_key(text) || text.size() > queue::kMaxKey - 10)
           throw std::invalid_argument(fmt::format("\"{}\": a token has 1 to {} bytes, and no space",
                                                   text, queue::kMaxKey - 10));
         return text;

@@ -14,8 +14,8 @@
 #include "cli/job_json.h"
 #include "cli/job_names.h"
 #include "cli/output.h"
-#include "server/duration.h"
-#include "server/timestamp.h"
+#include "server/text/duration.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {
@@ -31,7 +31,7 @@ Examples:
   carillon release --key invoice-7 --tube mail --at 2030-01-01T09:00:00Z)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   JobNames jobs;
   std::chrono::milliseconds delay{0};
   std::optional<std::uint64_t> due_at;

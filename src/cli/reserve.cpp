@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/job_json.h"
 #include "cli/output.h"
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -32,7 +32,7 @@ Examples:
   carillon reserve --tube mail --tube sms --json    from two tubes)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::vector<std::string> tubes;
   std::optional<std::chrono::milliseconds> timeout;
   bool delete_it = false;

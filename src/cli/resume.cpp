@@ -19,7 +19,7 @@ Examples:
   carillon resume mail)";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::string tube;
   bool json = false;
 };

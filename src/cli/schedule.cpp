@@ -17,7 +17,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/stats_fields.h"
-#include "server/attributes.h"
+#include "server/api/attributes.h"
 
 namespace carillon::cli {
 namespace {
@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 7> kActions = {"set",    "list",    "show
                                                       "resume", "trigger", "delete"};
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::string action;
   std::optional<std::string> name;
   std::optional<std::string> body;

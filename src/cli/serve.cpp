@@ -17,9 +17,9 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/serve_values.h"
-#include "server/address.h"
 #include "server/logging.h"
 #include "server/server.h"
+#include "server/text/address.h"
 
 namespace carillon::cli {
 namespace {
@@ -158,7 +158,7 @@ void serve(Request& request, int& exit_code) {
             const auto& addresses, const auto& http) { print_what_to_try(addresses, http, needs); };
   try {
     exit_code = server::run_server(request.options);
-  } catch (const server::StartError& error) {
+  } catch (const base::StartError& error) {
     throw Failure(error.what());
   }
 }

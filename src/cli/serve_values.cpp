@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "cli/arguments.h"
-#include "server/duration.h"
-#include "server/memory_shares.h"
+#include "server/net/memory_shares.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {

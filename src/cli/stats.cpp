@@ -25,7 +25,7 @@ Examples:
   carillon stats --json | jq '."current-jobs-ready"')";
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::optional<std::uint64_t> job;
   std::optional<std::string> tube;
   bool json = false;

@@ -12,8 +12,8 @@
 #include <cstddef>
 
 #include "cli/exit_status.h"
-#include "server/json_text.h"
-#include "server/visible_text.h"
+#include "server/text/json_text.h"
+#include "server/text/visible_text.h"
 
 namespace carillon::cli {
 namespace {

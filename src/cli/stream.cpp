@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "cli/error_text.h"
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -118,7 +118,7 @@ Stream Stream::connect(const server::Address& address, int interrupt_fd) {
   return stream;
 }
 
-Stream Stream::connect(const Endpoint& server, int interrupt_fd) {
+Stream Stream::connect(const ServerAddress& server, int interrupt_fd) {
   const auto token = server.token();
   Stream stream = connect_without_token(server, interrupt_fd);
   if (!token) return stream;
@@ -131,7 +131,7 @@ Stream Stream::connect(const Endpoint& server, int interrupt_fd) {
       fmt::format("{} takes no tokens: it answered {}", stream.peer(), reply.substr(0, 60)));
 }
 
-Stream Stream::connect_without_token(const Endpoint& server, int interrupt_fd) {
+Stream Stream::connect_without_token(const ServerAddress& server, int interrupt_fd) {
   const server::Address& address = server;
   Stream stream = connect(address, interrupt_fd);
   if (server.uses_tls()) stream.begin_tls(server);
@@ -151,7 +151,7 @@ void Stream::wait_until(short events, Patience patience) {
       fmt::format("{} has not answered for {}", peer_, server::short_duration(*patience)));
 }
 
-void Stream::begin_tls(const Endpoint& server) {
+void Stream::begin_tls(const ServerAddress& server) {
   try {
     auto tls = std::make_unique<TlsClient>(server.host, server.ca_file());
     while (true) {

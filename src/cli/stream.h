@@ -17,11 +17,11 @@
 #include <string_view>
 
 #include "base/file_descriptor.h"
-#include "cli/endpoint.h"
 #include "cli/exit_status.h"
+#include "cli/server_address.h"
 #include "cli/tls_client.h"
 #include "cli/wait.h"
-#include "server/address.h"
+#include "server/text/address.h"
 
 namespace carillon::cli {
 
@@ -42,9 +42,9 @@ class Stream {
   static Stream connect(const server::Address& address, int interrupt_fd = -1);
   // The same, by TLS if the server is to be met so, and shows the server's token there. Throws
   // Failure, too, if the server's certificate is not good, or if it refuses the token.
-  static Stream connect(const Endpoint& server, int interrupt_fd = -1);
+  static Stream connect(const ServerAddress& server, int interrupt_fd = -1);
   // The same, and shows no token.
-  static Stream connect_without_token(const Endpoint& server, int interrupt_fd = -1);
+  static Stream connect_without_token(const ServerAddress& server, int interrupt_fd = -1);
 
   // Takes over `fd`, a connected stream socket. `peer` is the server's name in messages.
   Stream(base::FileDescriptor fd, std::string peer);
@@ -70,7 +70,7 @@ class Stream {
   static constexpr std::size_t kMaxLine = 4096;
 
  private:
-  void begin_tls(const Endpoint& server);
+  void begin_tls(const ServerAddress& server);
   void wait_until(short events, Patience patience);
   void send_as_it_is(std::string_view bytes);
   // Returns at least one byte.

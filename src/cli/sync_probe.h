@@ -1,6 +1,6 @@
 // How long a disk takes to make a record durable, measured by writes like those of the server's log
-// (queue/store/log_segment.h): 4 KiB each, past the page cache, durable when the call returns, into
-// blocks that were written before.
+// (queue/store/log/log_segment.h): 4 KiB each, past the page cache, durable when the call returns,
+// into blocks that were written before.
 //
 //   const StopSignals signals;
 //   const SyncTimes times = measure_syncs("carillon-data", signals);

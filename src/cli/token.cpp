@@ -20,7 +20,7 @@
 #include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
-#include "server/tokens.h"
+#include "server/api/tokens.h"
 
 namespace carillon::cli {
 namespace {

@@ -36,7 +36,7 @@ Examples:
 constexpr std::chrono::seconds kPeriod{1};
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   TopOrder order = TopOrder::kDelayed;
   bool once = false;
   bool json = false;
@@ -47,7 +47,7 @@ struct Request {
 class TopReader {
  public:
   // Throws Failure if the server does not answer at first.
-  explicit TopReader(const Endpoint& server)
+  explicit TopReader(const ServerAddress& server)
       : source_(server, stop_.fd()), first_(source_.take()), thread_([this] { read(); }) {}
   ~TopReader() {
     stop_.set();

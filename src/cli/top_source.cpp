@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/timestamp.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {

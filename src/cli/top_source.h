@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cli/client.h"
-#include "cli/endpoint.h"
+#include "cli/server_address.h"
 
 namespace carillon::cli {
 
@@ -78,7 +78,7 @@ class TopSource {
   static constexpr std::size_t kMostWithStorms = 5;
 
   // A wait for the server throws Interrupted once `interrupt_fd` is readable.
-  TopSource(Endpoint server, int interrupt_fd)
+  TopSource(ServerAddress server, int interrupt_fd)
       : server_(std::move(server)), interrupt_fd_(interrupt_fd) {}
 
   // Connects if it is not connected. Throws Unavailable if the server does not answer: the next
@@ -101,7 +101,7 @@ class TopSource {
   void look_for_storms(TopSnapshot& shot);
   void add_rates(TopSnapshot& shot, const Totals& totals) const;
 
-  const Endpoint server_;
+  const ServerAddress server_;
   const int interrupt_fd_;
   std::optional<Client> client_;
   Totals before_;

@@ -11,8 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "server/timestamp.h"
-#include "server/visible_text.h"
+#include "server/text/timestamp.h"
+#include "server/text/visible_text.h"
 
 namespace carillon::cli {
 namespace {

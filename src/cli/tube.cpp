@@ -61,7 +61,7 @@ constexpr std::array<std::string_view, 23> kShown = {"name",
                                                      "current-waiting"};
 
 struct Request {
-  Endpoint server;
+  ServerAddress server;
   std::string action;
   std::string tube;
   std::string group;

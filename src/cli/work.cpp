@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/worker.h"
 #include "cli/worker_tubes.h"
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {

@@ -34,7 +34,7 @@
 #include <vector>
 
 #include "cli/backoff.h"
-#include "cli/endpoint.h"
+#include "cli/server_address.h"
 
 namespace carillon::cli {
 
@@ -46,7 +46,7 @@ enum class WorkUntil {
 };
 
 struct WorkerOptions {
-  Endpoint server;
+  ServerAddress server;
   std::vector<std::string> tubes;    // to reserve from: worker_tubes.h
   std::vector<std::string> command;  // REQUIRES: not empty
   std::uint32_t slots = 1;

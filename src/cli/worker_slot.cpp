@@ -14,7 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {

@@ -61,7 +61,7 @@ std::string why_nothing_matches(std::string_view pattern) {
       return "a pattern has * ? [...], and what names of tubes have";
     }
   }
-  using server::beanstalk::kMaxTubeName;
+  using server::kMaxTubeName;
   if (least <= kMaxTubeName) return {};
   return fmt::format("it stands for {} bytes or more, and a name has up to {}", least,
                      kMaxTubeName);

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
+#include "base/start_error.h"
 #include "carillon/queue/disk_store.h"
 #include "server/push/push_options.h"
-#include "server/start_error.h"
 
 namespace carillon::server {
 namespace {
@@ -36,7 +36,7 @@ DescriptorShares share_descriptors(std::size_t limit, std::size_t connections, b
   const std::size_t fewest =
       other + push::kFewestSockets + kFewestConnections + (on_disk ? kFewestFiles : 0);
   if (limit < fewest) {
-    throw StartError(
+    throw base::StartError(
         fmt::format("the process may have {} descriptors, and needs at least {} (see ulimit -n)",
                     limit, fewest));
   }

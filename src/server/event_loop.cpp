@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "server/beanstalk/session.h"
-#include "server/calendar.h"
-#include "server/clock.h"
 #include "server/http/session.h"
+#include "server/net/clock.h"
 #include "server/second_signal.h"
+#include "server/text/calendar.h"
 
 namespace carillon::server {
 namespace {
@@ -70,7 +70,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       max_connections_(options.max_connections),
       http_names_(options.http_names),
       line_(kQuantum, kRound),
-      full_shares_(options.engine),
+      memory_warnings_(options.engine),
       pusher_(
           io_, service_, [this] { return durable(); }, options.push),
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
@@ -144,7 +144,7 @@ void EventLoop::turn() {
   look_at_store();
   if (failed_) return;
   service_.renew_reserve();
-  full_shares_.observe(read_mono(), engine_);
+  memory_warnings_.observe(read_mono(), engine_);
   look_for_durable();
   flush(read_mono() + kFlushBudget);
   // A write that has failed gave the jobs of its client to others.
@@ -187,7 +187,7 @@ void EventLoop::look_for_room() {
 
 void EventLoop::serve_line(std::uint64_t until_ns) {
   for (std::uint64_t now = read_mono(); now < until_ns;) {
-    TurnLine::Member* const next = line_.next();
+    FairQueue::Member* const next = line_.next();
     if (next == nullptr) return;
     const std::shared_ptr<Connection> connection =
         static_cast<Connection*>(next)->shared_from_this();

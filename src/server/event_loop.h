@@ -12,7 +12,7 @@
 // time (at the top of event_loop.cpp) or a number (stall_watch.h). It leaves the rest to the next
 // turn. Nothing in a turn visits all connections. So a new command is met after some milliseconds,
 // whatever the others ask for, and no part starves another. Who is served first, and for how long,
-// is decided by the TurnLine (turn_line.h).
+// is decided by the FairQueue (fair_queue.h).
 #pragma once
 
 #include <array>
@@ -29,27 +29,27 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/log_throttle.h"
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
 #include "carillon/queue/store.h"
-#include "server/acceptor.h"
 #include "server/alarm.h"
-#include "server/body_thread.h"
 #include "server/clock_steps.h"
-#include "server/connection.h"
-#include "server/connection_list.h"
-#include "server/full_shares.h"
-#include "server/hang_up_watch.h"
-#include "server/log_throttle.h"
+#include "server/net/acceptor.h"
+#include "server/net/body_thread.h"
+#include "server/net/connection.h"
+#include "server/net/connection_list.h"
+#include "server/net/fair_queue.h"
+#include "server/net/hang_up_watch.h"
+#include "server/net/memory_warnings.h"
+#include "server/net/stall_watch.h"
+#include "server/net/tls_context.h"
 #include "server/push/pusher.h"
 #include "server/schedule_log.h"
 #include "server/server.h"
 #include "server/service.h"
 #include "server/slow_syncs.h"
-#include "server/stall_watch.h"
-#include "server/tls_context.h"
-#include "server/turn_line.h"
 
 namespace carillon::server {
 
@@ -75,11 +75,11 @@ class EventLoop final : private Connection::Owner {
   void has_replies(Connection& connection) override;
   void wants_turn(Connection& connection) override { line_.join(connection); }
   void wants_room(Connection& connection) override { waiting_for_store_.add(connection); }
-  void rests(Connection& connection) override { resting_.add(connection); }
+  void read_after_flush(Connection& connection) override { resting_.add(connection); }
   void watch_hang_up(Connection& connection, int fd) override;
   void active(Connection& connection) override;
   void shakes_hands(Connection& connection) override { shaking_.add(connection); }
-  void turned_away(Connection& connection, Stranger stranger) override;
+  void turned_away(Connection& connection, RejectReason reason) override;
   void closed(Connection& connection) override;
 
   queue::EngineOptions engine_options(const ServerOptions& options);
@@ -142,7 +142,7 @@ class EventLoop final : private Connection::Owner {
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
   // Connections that have commands to be carried out.
-  TurnLine line_;
+  FairQueue line_;
   // What the engine has delivered and no connection has got yet.
   std::deque<queue::Delivery> deliveries_;
   // Connections that have replies to send.
@@ -163,15 +163,15 @@ class EventLoop final : private Connection::Owner {
   ConnectionList shaking_{&Connection::is_shaking_hands};
   bool stopping_ = false;
   bool failed_ = false;
-  LogThrottle refusals_;
-  LogThrottle engine_failures_;
-  LogThrottle stalled_;
-  LogThrottle idle_;
-  std::array<LogThrottle, kStrangers> strangers_;  // by Stranger
+  base::LogThrottle refusals_;
+  base::LogThrottle engine_failures_;
+  base::LogThrottle stalled_;
+  base::LogThrottle idle_;
+  std::array<base::LogThrottle, kRejectReasons> rejections_;  // by RejectReason
   SlowSyncs slow_syncs_;
   ClockSteps clock_steps_;
   ScheduleLog schedule_log_;
-  FullShares full_shares_;
+  MemoryWarnings memory_warnings_;
   push::Pusher pusher_;
   queue::Sequence requested_ = 0;  // up to here a sync was requested
   // The last member: its thread calls back until it is destroyed.

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "server/clock.h"
 #include "server/event_loop.h"
+#include "server/net/clock.h"
 
 namespace carillon::server {
 

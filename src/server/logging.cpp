@@ -15,9 +15,9 @@
 #include <string_view>
 #include <utility>
 
-#include "server/json_text.h"
-#include "server/timestamp.h"
-#include "server/visible_text.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
+#include "server/text/visible_text.h"
 
 namespace carillon::server {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "server/timestamp.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server {
 namespace {
@@ -58,7 +58,7 @@ std::optional<std::uint64_t> ScheduleLog::pass_overlap(const std::string& name,
   // When it has as many as can have a line in a minute, those that may have one again leave it.
   if (overlaps_.size() >= std::size_t{kMostLines} * 60 && !overlaps_.contains(name)) {
     std::erase_if(overlaps_, [&](const auto& schedule) {
-      LogThrottle asked = schedule.second;
+      base::LogThrottle asked = schedule.second;
       const auto held_back = asked.pass(mono_ns);
       held_back_ += held_back.value_or(0);
       return held_back.has_value();

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "base/log_throttle.h"
 #include "carillon/queue/engine.h"
-#include "server/log_throttle.h"
 
 namespace carillon::server {
 
@@ -29,7 +29,7 @@ class ScheduleLog {
 
   static constexpr unsigned kMostLines = 20;  // a second
 
-  std::map<std::string, LogThrottle> overlaps_;  // by the names of schedules
+  std::map<std::string, base::LogThrottle> overlaps_;  // by the names of schedules
   std::uint64_t second_ = 0;
   unsigned lines_ = 0;
   std::uint64_t held_back_ = 0;

@@ -24,12 +24,12 @@
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/memory_store.h"
 #include "carillon/queue/scrubber.h"
+#include "server/api/tokens.h"
 #include "server/data_exposure.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
-#include "server/memory_reserve.h"
-#include "server/memory_shares.h"
-#include "server/tokens.h"
+#include "server/net/memory_reserve.h"
+#include "server/net/memory_shares.h"
 
 namespace carillon::server {
 namespace {
@@ -73,11 +73,12 @@ std::vector<ListeningSocket> bind_sockets(const ServerOptions& options) {
 
 void become(const std::string& user) {
   const passwd* account = ::getpwnam(user.c_str());
-  if (account == nullptr) throw StartError(fmt::format("there is no user \"{}\"", user));
+  if (account == nullptr) throw base::StartError(fmt::format("there is no user \"{}\"", user));
   const bool became = ::initgroups(account->pw_name, account->pw_gid) == 0 &&
                       ::setgid(account->pw_gid) == 0 && ::setuid(account->pw_uid) == 0;
   if (!became)
-    throw StartError(fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
+    throw base::StartError(
+        fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
 }
 
 // Returns the kernel's name for this boot of the machine; an empty string if it tells none.
@@ -194,14 +195,14 @@ void check_reach(const std::vector<ListeningSocket>& sockets, const ServerOption
     if (socket.loopback()) continue;
     const std::string address = to_string(socket.bound());
     if (!options.tokens && !options.allow_anonymous) {
-      throw StartError(fmt::format(
+      throw base::StartError(fmt::format(
           "{} can be reached from other machines, and whoever reaches it could read and delete all "
           "jobs: ask for tokens with --tokens FILE (see `carillon token new --help`), or let "
           "everybody in with --allow-anonymous",
           address));
     }
     if (!options.tls && !options.allow_plaintext) {
-      throw StartError(fmt::format(
+      throw base::StartError(fmt::format(
           "{} can be reached from other machines, and whoever sees the traffic could read all jobs "
           "and tokens: encrypt it with --tls-cert FILE and --tls-key FILE, or, on a network that "
           "you trust or behind a proxy with TLS, allow it with --allow-plaintext",
@@ -281,7 +282,7 @@ int run_server(const ServerOptions& options) {
     spdlog::info("stopped");
     return 0;
   } catch (const queue::StoreError& error) {
-    throw StartError(error.what());
+    throw base::StartError(error.what());
   }
 }
 

@@ -7,7 +7,7 @@
 //
 // One thread does everything but the slow syncs and the reads of bodies from the disk
 // (event_loop.h). The path of a put through it:
-//   Connection::on_read    bytes from the socket              server/connection.cpp
+//   Connection::on_read    bytes from the socket              server/net/connection.cpp
 //   parse_command          the line, into a Command           server/beanstalk/command.cpp
 //   Session::dispatch      the Command, to begin_put()        server/beanstalk/session.cpp
 //   Session::finish_put    the body, to Engine::put()         server/beanstalk/session_puts.cpp
@@ -23,14 +23,14 @@
 #include <string>
 #include <vector>
 
+#include "base/start_error.h"
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
-#include "server/address.h"
-#include "server/listening_socket.h"
+#include "server/net/listening_socket.h"
+#include "server/net/tls_context.h"
 #include "server/push/push_options.h"
 #include "server/service.h"
-#include "server/start_error.h"
-#include "server/tls_context.h"
+#include "server/text/address.h"
 
 namespace carillon::server {
 

@@ -11,22 +11,22 @@
 #include <string_view>
 #include <utility>
 
+#include "base/histogram.h"
+#include "base/log_throttle.h"
 #include "carillon/queue/engine.h"
 #include "carillon/queue/now.h"
+#include "server/api/leases.h"
+#include "server/api/operations.h"
+#include "server/api/requests_in_flight.h"
+#include "server/api/tokens.h"
 #include "server/beanstalk/command.h"
-#include "server/bodies.h"
-#include "server/checkpoint_lease.h"
 #include "server/disk_space.h"
-#include "server/feed.h"
-#include "server/http/first_answers.h"
-#include "server/leases.h"
-#include "server/log_throttle.h"
-#include "server/memory_pool.h"
-#include "server/memory_reserve.h"
-#include "server/metrics/histogram.h"
-#include "server/operations.h"
-#include "server/requests_in_flight.h"
-#include "server/tokens.h"
+#include "server/http/idempotency_cache.h"
+#include "server/metrics/feed.h"
+#include "server/net/bodies.h"
+#include "server/net/checkpoint_lease.h"
+#include "server/net/memory_pool.h"
+#include "server/net/memory_reserve.h"
 
 namespace carillon::queue {
 class Scrubber;
@@ -125,7 +125,7 @@ class Service {
   Leases& leases() { return leases_; }
   Operations& operations() { return operations_; }
   RequestsInFlight& requests_in_flight() { return requests_in_flight_; }
-  http::FirstAnswers& first_answers() { return first_answers_; }
+  http::IdempotencyCache& idempotency_cache() { return first_answers_; }
   // Returns the last change that is durable: replies that tell of those up to it may leave. Until
   // set_durable() every change counts as durable.
   queue::Sequence durable() const { return durable_ ? durable_() : UINT64_MAX; }
@@ -140,7 +140,7 @@ class Service {
   const CheckpointLease& checkpoint() const { return checkpoint_; }
   std::uint64_t started_ns() const { return started_ns_; }
   // How long replies have waited until changes were durable.
-  metrics::Histogram& commits() { return commits_; }
+  base::Histogram& commits() { return commits_; }
 
   // After this call every put is answered DRAINING. It cannot be undone.
   void drain() { draining_ = true; }
@@ -200,7 +200,7 @@ class Service {
   ServiceOptions options_;
   Identity identity_;
   Counters counters_;
-  metrics::Histogram commits_;
+  base::Histogram commits_;
   std::uint64_t started_ns_;
   bool draining_ = false;
   DiskSpace disk_;
@@ -212,15 +212,15 @@ class Service {
   Leases leases_;
   Operations operations_;
   RequestsInFlight requests_in_flight_;
-  http::FirstAnswers first_answers_;
+  http::IdempotencyCache first_answers_;
   std::function<queue::Sequence()> durable_;
   Feed feed_;
   push::Pusher* pusher_ = nullptr;
   // Of memory_, in the last turn in which the reserve was there.
   std::size_t used_with_reserve_ = 0;
-  LogThrottle failures_;
-  LogThrottle refusals_;
-  LogThrottle cut_replies_;
+  base::LogThrottle failures_;
+  base::LogThrottle refusals_;
+  base::LogThrottle cut_replies_;
 };
 
 }  // namespace carillon::server

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/log_throttle.h"
 #include "carillon/queue/store.h"
-#include "server/log_throttle.h"
 
 namespace carillon::server {
 
@@ -27,7 +27,7 @@ class SlowSyncs {
 
   // One request that is not done. It stands for all: only one is timed at a time.
   std::optional<Pending> pending_;
-  LogThrottle throttle_;
+  base::LogThrottle throttle_;
 };
 
 }  // namespace carillon::server

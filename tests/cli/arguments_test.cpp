@@ -109,7 +109,7 @@ TEST_F(ArgumentsOfACommand, AVectorOfPositionalsTakesAll) {
 }
 
 TEST_F(ArgumentsOfACommand, ServerHasADefault) {
-  Endpoint address;
+  ServerAddress address;
   add_server_option(app, address);
   parse({});
   EXPECT_EQ(to_string(address), "127.0.0.1:11300");
@@ -117,7 +117,7 @@ TEST_F(ArgumentsOfACommand, ServerHasADefault) {
 
 TEST_F(ArgumentsOfACommand, ServerComesFromTheEnvironment) {
   ::setenv("CARILLON_SERVER", "unix:/run/c.sock", 1);
-  Endpoint address;
+  ServerAddress address;
   add_server_option(app, address);
   parse({});
   EXPECT_EQ(to_string(address), "unix:/run/c.sock");
@@ -125,14 +125,14 @@ TEST_F(ArgumentsOfACommand, ServerComesFromTheEnvironment) {
 
 TEST_F(ArgumentsOfACommand, TheOptionWinsOverTheEnvironment) {
   ::setenv("CARILLON_SERVER", "unix:/run/c.sock", 1);
-  Endpoint address;
+  ServerAddress address;
   add_server_option(app, address);
   parse({"--server", "[::1]:4444"});
   EXPECT_EQ(to_string(address), "[::1]:4444");
 }
 
 TEST_F(ArgumentsOfACommand, AWrongServerNamesTheOptionOrTheVariable) {
-  Endpoint address;
+  ServerAddress address;
   add_server_option(app, address);
   EXPECT_EQ(usage_error({"--server", "a:b"}).substr(0, 16), "--server \"a:b\": ");
   ::setenv("CARILLON_SERVER", "c:d", 1);

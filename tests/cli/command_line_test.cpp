@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "server/address.h"
+#include "server/text/address.h"
 
 namespace carillon::cli {
 namespace {

@@ -49,7 +49,7 @@ TEST(LineBatches, ABatchHasAThousandLines) {
 }
 
 TEST(LineBatches, ABatchHasNoMoreBytesThanACommandTakes) {
-  constexpr std::size_t kHalf = server::beanstalk::kMaxBatchBytes / 2;
+  constexpr std::size_t kHalf = server::kMaxBatchBytes / 2;
   const std::string line(kHalf, 'x');
   LineBatches batches(input(line + "\n" + line + "\nshort\n", 65'536));
   EXPECT_EQ(batches.next(), Lines{line});

@@ -28,18 +28,18 @@ std::vector<int> found_at(Tracker& tracker, Tick tick, std::size_t limit = kNoLi
   return found;
 }
 
-const std::vector<int> kNobody;
+const std::vector<int> kNone;
 
 TEST(IdleTracker, EachConnectionHasItsOwnTimeOut) {
   IdleTracker<int> tracker(Ticks{30}, 100);
   tracker.add(1, Ticks{5});
   tracker.add(2);
   tracker.add(3, Ticks{100'000});
-  EXPECT_EQ(found_at(tracker, 105), kNobody);
+  EXPECT_EQ(found_at(tracker, 105), kNone);
   EXPECT_EQ(found_at(tracker, 106), std::vector{1});
-  EXPECT_EQ(found_at(tracker, 130), kNobody);
+  EXPECT_EQ(found_at(tracker, 130), kNone);
   EXPECT_EQ(found_at(tracker, 131), std::vector{2});
-  EXPECT_EQ(found_at(tracker, 100'100), kNobody);
+  EXPECT_EQ(found_at(tracker, 100'100), kNone);
   EXPECT_EQ(found_at(tracker, 100'101), std::vector{3});
 }
 
@@ -49,7 +49,7 @@ TEST(IdleTracker, APacketAtAnExactTickIsFoundExactlyATimeOutLater) {
   found_at(tracker, 10);
   tracker.touch(id, 7);
   EXPECT_EQ(tracker.last_packet(id), 7U);
-  EXPECT_EQ(found_at(tracker, 36), kNobody);
+  EXPECT_EQ(found_at(tracker, 36), kNone);
   EXPECT_EQ(found_at(tracker, 37), std::vector{1});
 }
 
@@ -71,9 +71,9 @@ TEST(IdleTracker, AChangedTimeOutCountsFromTheLastPacket) {
   EXPECT_TRUE(tracker.set_timeout(passed, Ticks{10}));
   EXPECT_EQ(tracker.timeout(longer), Ticks{5000});
   EXPECT_EQ(found_at(tracker, 20), std::vector{3}) << "the new time-out has passed already";
-  EXPECT_EQ(found_at(tracker, 25), kNobody);
+  EXPECT_EQ(found_at(tracker, 25), kNone);
   EXPECT_EQ(found_at(tracker, 26), std::vector{1});
-  EXPECT_EQ(found_at(tracker, 5000), kNobody);
+  EXPECT_EQ(found_at(tracker, 5000), kNone);
   EXPECT_EQ(found_at(tracker, 5001), std::vector{2});
   EXPECT_FALSE(tracker.set_timeout(longer, Ticks{30})) << "the connection is gone";
 }
@@ -126,7 +126,7 @@ TEST(IdleTrackerIds, AnOldIdTouchesNoOtherConnection) {
   EXPECT_FALSE(tracker.contains(old));
   EXPECT_FALSE(tracker.set_timeout(old, Ticks{5}));
   EXPECT_EQ(tracker.last_packet(old), std::nullopt);
-  EXPECT_EQ(found_at(tracker, 30), kNobody);
+  EXPECT_EQ(found_at(tracker, 30), kNone);
   EXPECT_EQ(found_at(tracker, 31), std::vector{2});
 }
 
@@ -152,8 +152,8 @@ TEST(IdleTrackerIds, ATouchOvertakenByItsOwnRemoveMakesNoConnectionIdleEarly) {
   found_at(tracker, 20);
   tracker.touch(stranger);                             // so it must be found at 51
   detail::TrackerAccess::store_late(tracker, old, 3);  // its thread was held up since tick 2
-  EXPECT_EQ(found_at(tracker, 50), kNobody);
-  EXPECT_EQ(found_at(tracker, 51), kNobody) << "a new time-out began at 51";
+  EXPECT_EQ(found_at(tracker, 50), kNone);
+  EXPECT_EQ(found_at(tracker, 51), kNone) << "a new time-out began at 51";
   EXPECT_TRUE(tracker.contains(stranger));
   EXPECT_EQ(found_at(tracker, 51 + 30), std::vector{2}) << "late by at most a time-out";
 }
@@ -164,7 +164,7 @@ TEST(IdleTrackerIds, ATouchOvertakenByItsOwnRemoveBringsNoConnectionBack) {
   tracker.remove(old);
   detail::TrackerAccess::store_late(tracker, old, 3);
   EXPECT_FALSE(tracker.contains(old));
-  EXPECT_EQ(found_at(tracker, 100), kNobody);
+  EXPECT_EQ(found_at(tracker, 100), kNone);
   const IdleId next = tracker.add(2);
   EXPECT_EQ(tracker.last_packet(next), 101U);
 }
@@ -220,7 +220,7 @@ TEST(IdleTrackerAdvance, AConnectionTouchedOrRemovedBetweenTwoLimitedCallsIsNotF
   const IdleId newcomer = tracker.add(77);
   for (const int key : found_at(tracker, 31)) EXPECT_TRUE(key % 2 != 0 && key % 3 != 0) << key;
   EXPECT_TRUE(tracker.contains(newcomer));
-  EXPECT_EQ(found_at(tracker, 61), kNobody);
+  EXPECT_EQ(found_at(tracker, 61), kNone);
   for (const int key : found_at(tracker, 62)) EXPECT_TRUE(key == 77 || key % 2 == 0) << key;
   EXPECT_TRUE(tracker.empty());
 }
@@ -257,7 +257,7 @@ TEST(IdleTrackerAdvance, OnIdleMayChangeTimeOutsScaleThemAndReserve) {
     EXPECT_THROW(tracker.advance(40, [](IdleId, int) {}), std::logic_error);
   });
   EXPECT_TRUE(called);
-  EXPECT_EQ(found_at(tracker, 1000), kNobody);
+  EXPECT_EQ(found_at(tracker, 1000), kNone);
   EXPECT_EQ(found_at(tracker, 1001), std::vector{1});
 }
 
@@ -330,13 +330,13 @@ TEST(IdleTrackerOverload, AFallFindsConnectionsThatAreIdleForTheScaledTimeOutAtO
     found_at(tracker, static_cast<Tick>(key) * 100);
     tracker.add(key);
   }
-  EXPECT_EQ(found_at(tracker, 1000), kNobody);
+  EXPECT_EQ(found_at(tracker, 1000), kNone);
   tracker.scale_timeouts(0.5);
   EXPECT_EQ(tracker.factor(), 0.5);
   EXPECT_EQ(tracker.next_wakeup(), 1000U);
   EXPECT_EQ(found_at(tracker, 1000), (std::vector{0, 1, 2, 3, 4}));
   EXPECT_EQ(found_at(tracker, 1001), std::vector{5});
-  EXPECT_EQ(found_at(tracker, 1100), kNobody);
+  EXPECT_EQ(found_at(tracker, 1100), kNone);
   EXPECT_EQ(found_at(tracker, 1101), std::vector{6});
   tracker.scale_timeouts(0.1);
   EXPECT_EQ(found_at(tracker, 1101), (std::vector{7, 8, 9}));
@@ -349,10 +349,10 @@ TEST(IdleTrackerOverload, AFallMayFindAConnectionBesideALongerTimeOutOneTickLate
   tracker.add(1, Ticks{2}, 64);
   tracker.set_timeout(tracker.add(2), Ticks{3});
   tracker.scale_timeouts(0.6);
-  EXPECT_EQ(found_at(tracker, 64), kNobody);
-  EXPECT_EQ(found_at(tracker, 65), kNobody);
+  EXPECT_EQ(found_at(tracker, 64), kNone);
+  EXPECT_EQ(found_at(tracker, 65), kNone);
   tracker.scale_timeouts(0.4);
-  EXPECT_EQ(found_at(tracker, 65), kNobody);
+  EXPECT_EQ(found_at(tracker, 65), kNone);
   EXPECT_EQ(found_at(tracker, 66), std::vector{1});
   EXPECT_EQ(found_at(tracker, 67), std::vector{2});
 }
@@ -363,7 +363,7 @@ TEST(IdleTrackerOverload, PacketsKeepAConnectionAtAnyFactor) {
   tracker.add(2);
   tracker.scale_timeouts(0.01);
   for (Tick tick = 1; tick < 3000; ++tick) {
-    EXPECT_EQ(found_at(tracker, tick), tick == 11 ? std::vector{2} : kNobody);
+    EXPECT_EQ(found_at(tracker, tick), tick == 11 ? std::vector{2} : kNone);
     if (tick % 10 == 0) tracker.touch(id);
   }
 }
@@ -384,9 +384,9 @@ TEST(IdleTrackerOverload, ARiseGivesWaitingConnectionsTheirTimeBack) {
   IdleTracker<int> tracker(Ticks{1000});
   tracker.add(1);
   tracker.scale_timeouts(0.5);
-  EXPECT_EQ(found_at(tracker, 400), kNobody);
+  EXPECT_EQ(found_at(tracker, 400), kNone);
   tracker.scale_timeouts(1);
-  EXPECT_EQ(found_at(tracker, 1000), kNobody);
+  EXPECT_EQ(found_at(tracker, 1000), kNone);
   EXPECT_EQ(found_at(tracker, 1001), std::vector{1});
 }
 
@@ -396,11 +396,11 @@ TEST(IdleTrackerOverload, EachTimeOutIsScaledByItself) {
   tracker.add(2, Ticks{1000});
   tracker.add(3, Ticks{100'000});
   tracker.scale_timeouts(0.25);
-  EXPECT_EQ(found_at(tracker, 25), kNobody);
+  EXPECT_EQ(found_at(tracker, 25), kNone);
   EXPECT_EQ(found_at(tracker, 26), std::vector{1});
-  EXPECT_EQ(found_at(tracker, 250), kNobody);
+  EXPECT_EQ(found_at(tracker, 250), kNone);
   EXPECT_EQ(found_at(tracker, 251), std::vector{2});
-  EXPECT_EQ(found_at(tracker, 25'000), kNobody);
+  EXPECT_EQ(found_at(tracker, 25'000), kNone);
   EXPECT_EQ(found_at(tracker, 25'001), std::vector{3});
 }
 
@@ -408,7 +408,7 @@ TEST(IdleTrackerOverload, AScaledTimeOutIsRoundedUp) {
   IdleTracker<int> tracker(Ticks{10});
   tracker.add(1);
   tracker.scale_timeouts(0.34);
-  EXPECT_EQ(found_at(tracker, 4), kNobody) << "3.4 ticks from the end of tick 0";
+  EXPECT_EQ(found_at(tracker, 4), kNone) << "3.4 ticks from the end of tick 0";
   EXPECT_EQ(found_at(tracker, 5), std::vector{1});
 }
 

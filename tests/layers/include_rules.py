@@ -40,6 +40,19 @@ ROOMS = {"queue": ("src/queue/engine/", "src/queue/store/")}
 # public header carillon/queue/store.h.
 APART = [{"src/queue/engine/", "src/queue/store/"}]
 
+# The rooms of the server, and which others each may include. The files in no room are the loop, the
+# server and the service; only `text` does without the service.
+DOORS = {
+    "text": set(),
+    "net": {"text"},
+    "api": {"text", "net"},
+    "push": {"text", "net", "api"},
+    "metrics": {"text", "net", "api", "push"},
+    "beanstalk": {"text", "net", "api", "metrics"},
+    "http": {"text", "net", "api", "push", "metrics"},
+}
+SERVICE = "server/service.h"
+
 # Headers of libraries of their own, which need nothing else of their layer, and the layers that may
 # include them beside those below.
 ALSO = {"server": {"carillon/timer/cron_schedule.h"}}
@@ -183,6 +196,8 @@ def fault_of_own(file: str, here: Location, header: str) -> str | None:
     for room in CLOSED:
         if f"src/{header}".startswith(room) and not file.startswith(room):
             return f'"{header}" is for {room} alone, which is a library of its own'
+    if (what := fault_of_door(file, header)) is not None:
+        return what
     for rooms in APART:
         mine = {room for room in rooms if file.startswith(room)}
         if mine and any(f"src/{header}".startswith(room) for room in rooms - mine):
@@ -191,6 +206,27 @@ def fault_of_own(file: str, here: Location, header: str) -> str | None:
                 "the two rooms share only public headers"
             )
     return None
+
+
+def room_of(path: str) -> str | None:
+    """Returns the room of a source of the server, from its path below src/; None: in none."""
+    parts = path.split("/")
+    return parts[1] if parts[0] == "server" and len(parts) > 2 else None
+
+
+def fault_of_door(file: str, header: str) -> str | None:
+    mine = room_of(file.removeprefix("src/"))
+    if mine is None or not header.startswith("server/"):
+        return None
+    if mine not in DOORS:
+        return f"src/server/{mine}/ is no room of the server; there are {', '.join(DOORS)}"
+    theirs = room_of(header)
+    if theirs == mine or theirs in DOORS[mine]:
+        return None
+    if header == SERVICE and mine != "text":
+        return None
+    allowed = ", ".join(sorted(DOORS[mine])) or "no other room"
+    return f'server/{mine} must not include "{header}"; it may include {allowed}'
 
 
 def has_public_headers(layer: str) -> bool:

@@ -23,16 +23,16 @@ REFUSED = [
     ),
     (
         "src/queue/store/disk_store.cpp",
-        '#include "server/connection.h"',
+        '#include "server/net/connection.h"',
         "queue must not include server",
     ),
     (
-        "src/queue/engine/engine.cpp",
+        "src/queue/engine/state/engine.cpp",
         '#include "carillon/timer/timer_service.h"',
         "queue must not include timer",
     ),
     (
-        "src/queue/engine/engine.cpp",
+        "src/queue/engine/state/engine.cpp",
         '#include "carillon/idle/idle_tracker.h"',
         "queue must not include idle",
     ),
@@ -42,7 +42,7 @@ REFUSED = [
         "server must not include timer",
     ),
     (
-        "src/queue/engine/schedules.cpp",
+        "src/queue/engine/schedules/schedules.cpp",
         '#include "carillon/timer/cron_schedule.h"',
         "queue must not include timer",
     ),
@@ -64,8 +64,8 @@ REFUSED = [
         "timer must not include idle",
     ),
     # rooms of one layer that must not include each other, and detail/ headers of another layer
-    ("src/queue/engine/engine.cpp", '#include "queue/store/journal.h"', "must not include"),
-    ("src/queue/store/journal.cpp", '#include "queue/engine/tube.h"', "must not include"),
+    ("src/queue/engine/state/engine.cpp", '#include "queue/store/journal.h"', "must not include"),
+    ("src/queue/store/journal.cpp", '#include "queue/engine/tubes/tube.h"', "must not include"),
     (
         "include/carillon/idle/idle_tracker.h",
         '#include "carillon/wheel/detail/slot.h"',
@@ -134,15 +134,15 @@ REFUSED = [
     ("src/queue/store/disk_store.cpp", "#include ENGINE_HEADER", "must name its file"),
     # rooms, and private headers of other layers
     ("src/queue/helper.cpp", "#include <vector>", "the file is in no room"),
-    ("src/server/alarm.cpp", '#include "queue/engine/tube.h"', "is private"),
+    ("src/server/alarm.cpp", '#include "queue/engine/tubes/tube.h"', "is private"),
     ("src/cli/serve.cpp", '#include "queue/store/journal.h"', "is private"),
     ("src/timer/timer_core.cpp", '#include "timer/cron/time_zone.h"', "is for src/timer/cron/"),
     # the engine: no thread, no clock, no file, no database
-    ("src/queue/engine/engine.cpp", "#include <rocksdb/db.h>", "uses no <rocksdb/db.h>"),
-    ("src/queue/engine/engine.cpp", "#include <unistd.h>", "uses no <unistd.h>"),
-    ("src/queue/engine/engine.cpp", "#include <thread>", "uses no <thread>"),
-    ("src/queue/engine/engine.cpp", "#include <chrono>", "uses no <chrono>"),
-    ("src/queue/engine/engine.cpp", '#include "base/file_io.h"', "uses no base/file_io.h"),
+    ("src/queue/engine/state/engine.cpp", "#include <rocksdb/db.h>", "uses no <rocksdb/db.h>"),
+    ("src/queue/engine/state/engine.cpp", "#include <unistd.h>", "uses no <unistd.h>"),
+    ("src/queue/engine/state/engine.cpp", "#include <thread>", "uses no <thread>"),
+    ("src/queue/engine/state/engine.cpp", "#include <chrono>", "uses no <chrono>"),
+    ("src/queue/engine/state/engine.cpp", '#include "base/file_io.h"', "uses no base/file_io.h"),
     # the layers at both ends
     ("src/cli/main.cpp", '#include "carillon/idle/idle_tracker.h"', "cli must not include idle"),
     ("src/server/alarm.cpp", '#include "carillon/wheel/timer_node.h"', "server must not include"),
@@ -150,7 +150,7 @@ REFUSED = [
 ]
 
 ALLOWED = [
-    ("src/server/calendar.cpp", '#include "carillon/timer/cron_schedule.h"'),
+    ("src/server/text/calendar.cpp", '#include "carillon/timer/cron_schedule.h"'),
     ("include/carillon/wheel/hierarchical_wheel.h", '#include "carillon/wheel/timer_node.h"'),
     ("include/carillon/wheel/hierarchical_wheel.h", "#include <bit>  // countr_zero"),
     ("include/carillon/wheel/detail/page_blocks.h", "#include <sys/mman.h>"),
@@ -159,12 +159,12 @@ ALLOWED = [
     ("include/carillon/asio/wheel_timer.h", "#include <boost/asio/error.hpp>"),
     ("src/timer/timer_service.cpp", "#include <sys/eventfd.h>"),
     ("src/timer/cron/time_zone.cpp", "#include <date/tz.h>"),
-    ("src/queue/store/rocks_state.cpp", "#include <rocksdb/db.h>"),
-    ("src/queue/engine/engine.cpp", '#include "queue/engine/tube.h"'),
-    ("src/queue/engine/engine.cpp", '#include "carillon/queue/store.h"'),
+    ("src/queue/store/state/rocks_state.cpp", "#include <rocksdb/db.h>"),
+    ("src/queue/engine/state/engine.cpp", '#include "queue/engine/tubes/tube.h"'),
+    ("src/queue/engine/state/engine.cpp", '#include "carillon/queue/store.h"'),
     ("src/queue/store/journal.cpp", '#include "base/file_io.h"'),
-    ("src/queue/engine/engine.cpp", '#include "base/text.h"'),
-    ("src/server/beanstalk/session.cpp", '#include "server/connection.h"'),
+    ("src/queue/engine/state/engine.cpp", '#include "base/text.h"'),
+    ("src/server/beanstalk/session.cpp", '#include "server/net/connection.h"'),
     ("src/server/beanstalk/session.cpp", "#include <boost/asio.hpp>"),
     ("src/cli/main.cpp", '#include "carillon/queue/engine.h"'),
     ("src/cli/main.cpp", "#include <CLI/CLI.hpp>"),
@@ -188,7 +188,7 @@ class IncludeRules(unittest.TestCase):
     def test_a_fault_is_reported_with_its_line_and_comments_do_not_count(self):
         text = (
             '#include <vector>\n/* as in\n#include "cli/commands.h"\n*/\n'
-            '#include "server/connection.h"\n'
+            '#include "server/net/connection.h"\n'
         )
         faults = list(faults_in("src/queue/store/batch.cpp", text))
         reason = "queue must not include server: layers include downward only"

@@ -1,6 +1,6 @@
 // Bits that are flipped in real files of the state: what is whole is read, and the rest is named.
 
-#include "queue/store/around_damage.h"
+#include "queue/store/damage/around_damage.h"
 
 #include <gtest/gtest.h>
 
@@ -18,10 +18,10 @@
 #include "queue/file_bytes.h"
 #include "queue/numbered_jobs.h"
 #include "queue/seed.h"
-#include "queue/store/change_codec.h"
-#include "queue/store/due_index.h"
-#include "queue/store/record_keys.h"
-#include "queue/store/rocks_state.h"
+#include "queue/store/log/change_codec.h"
+#include "queue/store/state/due_index.h"
+#include "queue/store/state/record_keys.h"
+#include "queue/store/state/rocks_state.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

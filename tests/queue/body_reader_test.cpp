@@ -1,7 +1,7 @@
 // Bodies that are read one by one, and several at once, with and without a wait for the disk:
 // always those that are stored.
 
-#include "queue/store/body_reader.h"
+#include "queue/store/state/body_reader.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 #include "queue/flipped_reads.h"
 #include "queue/numbered_jobs.h"
 #include "queue/seed.h"
-#include "queue/store/change_codec.h"
+#include "queue/store/log/change_codec.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "queue/store/log_segment.h"
+#include "queue/store/log/log_segment.h"
 
 namespace carillon::queue {
 

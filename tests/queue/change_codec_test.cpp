@@ -1,7 +1,7 @@
 // Changes and records as bytes: what was written is read, what a newer version has added is kept,
 // and what is broken is refused by name.
 
-#include "queue/store/change_codec.h"
+#include "queue/store/log/change_codec.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "queue/seed.h"
-#include "queue/store/record_keys.h"
-#include "queue/store/record_values.h"
-#include "queue/store/tagged_fields.h"
+#include "queue/store/state/record_keys.h"
+#include "queue/store/state/record_values.h"
+#include "queue/store/state/tagged_fields.h"
 #include "queue/store_media.h"
 
 namespace carillon::queue {

@@ -16,7 +16,7 @@
 #include "carillon/queue/disk_store.h"
 #include "queue/numbered_jobs.h"
 #include "queue/second_self.h"
-#include "queue/store/state_options.h"
+#include "queue/store/state/state_options.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

@@ -11,7 +11,7 @@
 
 #include "carillon/queue/disk_store.h"
 #include "queue/numbered_jobs.h"
-#include "queue/store/local_log.h"
+#include "queue/store/log/local_log.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

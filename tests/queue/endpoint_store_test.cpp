@@ -9,8 +9,8 @@
 #include <string>
 
 #include "carillon/queue/engine.h"
-#include "queue/store/endpoint_values.h"
-#include "queue/store/tagged_fields.h"
+#include "queue/store/state/endpoint_values.h"
+#include "queue/store/state/tagged_fields.h"
 #include "queue/store_media.h"
 
 namespace carillon::queue {

@@ -16,11 +16,11 @@ using Result = PutOutcome::Result;
 
 class EngineDoubt : public testing::Test {
  protected:
-  EngineDoubt() { meet(); }
+  EngineDoubt() { check_put(); }
   void TearDown() override { engine().check_invariants(); }
 
   Engine& engine() { return queue.engine(); }
-  void meet() { client = engine().connect(); }
+  void check_put() { client = engine().connect(); }
   // The wall clock is ahead for a second, and long enough for all that is due to be done.
   void ahead_for_a_second(Millis by) {
     queue.step_wall_clock(static_cast<std::int64_t>(by));
@@ -30,11 +30,11 @@ class EngineDoubt : public testing::Test {
   }
   void restart() {
     queue.restart();
-    meet();
+    check_put();
   }
   void boot(Millis down, std::int64_t error = 0) {
     queue.crash(down, error);
-    meet();
+    check_put();
   }
   Result put_key(Millis window = kHour) {
     return engine().put(client, queue.now(), {.key = "k", .key_window = window}, "x").result;

@@ -1,6 +1,6 @@
 // keep_manifest(): RocksDB deletes no MANIFEST that CURRENT names.
 
-#include "queue/store/kept_manifest.h"
+#include "queue/store/state/kept_manifest.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "queue/store/state_options.h"
+#include "queue/store/state/state_options.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

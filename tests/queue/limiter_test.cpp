@@ -1,6 +1,6 @@
 // The bucket of tokens behind the limits of tubes.
 
-#include "queue/engine/limiter.h"
+#include "queue/engine/workers/limiter.h"
 
 #include <gtest/gtest.h>
 

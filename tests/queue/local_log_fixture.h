@@ -15,7 +15,7 @@
 
 #include "carillon/queue/store.h"
 #include "queue/file_bytes.h"
-#include "queue/store/local_log.h"
+#include "queue/store/log/local_log.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

@@ -1,7 +1,7 @@
 // The log in files: what was synced is read again, whatever else the files have been through.
 // local_log_damage_test.cpp has crashes and damage.
 
-#include "queue/store/local_log.h"
+#include "queue/store/log/local_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The newest segment of a log: a start notices if it is gone, or of a copy of the directory, and a
 // crash at any moment leaves a log that starts.
 
-#include "queue/store/newest_file.h"
+#include "queue/store/log/newest_file.h"
 
 #include <gtest/gtest.h>
 

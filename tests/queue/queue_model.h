@@ -413,10 +413,10 @@ class QueueModel {
   // the order in which the engine meets them: as they become ready by the clock, then as they have
   // been ready, then as they come back from their workers, then as their attempts have failed.
   void end_doomed() {
-    std::vector<JobId> doomed;
+    std::vector<JobId> ending;
     for (const auto& [id, job] : jobs) {
       if (job.state == JobState::kReady && (job.cancel_asked || has_expired(job)))
-        doomed.push_back(id);
+        ending.push_back(id);
     }
     const auto rank = [this](JobId id) {
       const Job& job = jobs[id];
@@ -424,8 +424,8 @@ class QueueModel {
       if (job.ripe_at == utc_) return std::pair(0, job.ready_as);
       return std::pair(job.ready_as > settled_from_ ? 2 : 1, job.ready_as);
     };
-    std::sort(doomed.begin(), doomed.end(), [&](JobId a, JobId b) { return rank(a) < rank(b); });
-    for (const JobId id : doomed) {
+    std::sort(ending.begin(), ending.end(), [&](JobId a, JobId b) { return rank(a) < rank(b); });
+    for (const JobId id : ending) {
       if (jobs[id].cancel_asked || jobs[id].at_expiry == AtExpiry::kDrop) {
         end(id);
         continue;

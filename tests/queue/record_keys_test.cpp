@@ -1,6 +1,6 @@
 // Keys, byte by byte: stores that exist on disks must stay readable.
 
-#include "queue/store/record_keys.h"
+#include "queue/store/state/record_keys.h"
 
 #include <gtest/gtest.h>
 

@@ -13,9 +13,9 @@
 #include "carillon/queue/store_check.h"
 #include "queue/file_bytes.h"
 #include "queue/numbered_jobs.h"
-#include "queue/store/log_mender.h"
-#include "queue/store/log_record.h"
-#include "queue/store/log_segment.h"
+#include "queue/store/log/log_mender.h"
+#include "queue/store/log/log_record.h"
+#include "queue/store/log/log_segment.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

@@ -15,9 +15,9 @@
 #include "carillon/queue/store_check.h"
 #include "queue/file_bytes.h"
 #include "queue/numbered_jobs.h"
-#include "queue/store/change_codec.h"
-#include "queue/store/local_log.h"
-#include "queue/store/rocks_state.h"
+#include "queue/store/log/change_codec.h"
+#include "queue/store/log/local_log.h"
+#include "queue/store/state/rocks_state.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
-#include "queue/store/schedule_values.h"
-#include "queue/store/tagged_fields.h"
+#include "queue/store/state/schedule_values.h"
+#include "queue/store/state/tagged_fields.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

@@ -15,7 +15,7 @@
 #include "carillon/queue/disk_store.h"
 #include "queue/file_bytes.h"
 #include "queue/numbered_jobs.h"
-#include "queue/store/file_checks.h"
+#include "queue/store/damage/file_checks.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {

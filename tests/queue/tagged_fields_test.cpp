@@ -1,6 +1,6 @@
 // Tagged fields: what was written is read, what is not known is kept, and what is broken is found.
 
-#include "queue/store/tagged_fields.h"
+#include "queue/store/state/tagged_fields.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Files of a state that are gone, or that somebody has replaced by a copy's file of the same name
 // and size. A start hands out no body of another queue, and a check names each such file.
 
-#include "queue/store/written_files.h"
+#include "queue/store/state/written_files.h"
 
 #include <gtest/gtest.h>
 

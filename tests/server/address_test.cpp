@@ -1,6 +1,6 @@
 // Addresses, as the command line passes them.
 
-#include "server/address.h"
+#include "server/text/address.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Hosts and URLs, taken apart.
 
-#include "server/authority.h"
+#include "server/text/authority.h"
 
 #include <gtest/gtest.h>
 

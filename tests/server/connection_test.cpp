@@ -1,7 +1,7 @@
 // One connection on a socket pair. The test takes the place of the event loop: it decides when the
 // connection is served, reads on, and sends its replies.
 
-#include "server/connection.h"
+#include "server/net/connection.h"
 
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
@@ -30,11 +30,11 @@ struct CountingOwner final : Connection::Owner {
   void has_replies(Connection&) override {}
   void wants_turn(Connection&) override { ++turns; }
   void wants_room(Connection&) override { ++waits_for_room; }
-  void rests(Connection&) override { ++rests_asked; }
+  void read_after_flush(Connection&) override { ++rests_asked; }
   void watch_hang_up(Connection&, int) override { ++watches; }
   void active(Connection&) override {}
   void shakes_hands(Connection&) override {}
-  void turned_away(Connection&, Stranger) override {}
+  void turned_away(Connection&, RejectReason) override {}
   void closed(Connection&) override {}
 
   queue::Sequence durable_until = UINT64_MAX;

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "server/start_error.h"
+#include "base/start_error.h"
 
 namespace carillon::server {
 namespace {
@@ -57,7 +57,7 @@ TEST(Descriptors, ALimitThatIsTooSmallIsRefused) {
   try {
     share_descriptors(183, 10'000, true);
     FAIL();
-  } catch (const StartError& error) {
+  } catch (const base::StartError& error) {
     EXPECT_STREQ(error.what(),
                  "the process may have 183 descriptors, and needs at least 184 (see ulimit -n)");
   }

@@ -1,6 +1,6 @@
 // Tests of durations as users write them on the command line.
 
-#include "server/duration.h"
+#include "server/text/duration.h"
 
 #include <gtest/gtest.h>
 

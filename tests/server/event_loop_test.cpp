@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "running_loop.h"
-#include "server/clock.h"
+#include "server/net/clock.h"
 
 namespace carillon::server {
 namespace {

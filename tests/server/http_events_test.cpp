@@ -1,4 +1,4 @@
-// The feed over HTTP: a stream of events without an end, and what is kept of it (server/feed.h).
+// The feed over HTTP: a stream of events without an end, and what is kept of it.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "http_fixture.h"
-#include "server/feed.h"
+#include "server/metrics/feed.h"
 
 namespace carillon::server::http {
 namespace {

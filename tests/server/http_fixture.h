@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/api/leases.h"
 #include "server/http/session.h"
-#include "server/leases.h"
 #include "test_server.h"
 
 namespace carillon::server::http {

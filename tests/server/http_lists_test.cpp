@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "http_fixture.h"
+#include "server/api/operations.h"
 #include "server/http/web.h"
-#include "server/operations.h"
 
 namespace carillon::server::http {
 namespace {

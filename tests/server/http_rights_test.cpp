@@ -6,9 +6,9 @@
 #include <string>
 
 #include "http_fixture.h"
+#include "server/api/tokens.h"
 #include "server/http/routes.h"
 #include "server/http/web.h"
-#include "server/tokens.h"
 
 namespace carillon::server::http {
 namespace {

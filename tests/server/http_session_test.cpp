@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "http_fixture.h"
-#include "server/json_text.h"
+#include "server/text/json_text.h"
 
 namespace carillon::server::http {
 namespace {

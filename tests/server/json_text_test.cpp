@@ -1,6 +1,6 @@
 // Tests of JSON strings, of Base64 and of the UTF-8 check.
 
-#include "server/json_text.h"
+#include "server/text/json_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // LogThrottle lets one line a second through and counts the lines it holds back.
 
-#include "server/log_throttle.h"
+#include "base/log_throttle.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace carillon::server {
 namespace {
 
 TEST(LogThrottle, LetsOneLineThroughEachSecondAndCountsTheOthers) {
-  LogThrottle throttle;
+  base::LogThrottle throttle;
   EXPECT_EQ(throttle.pass(7), 0u);
   EXPECT_EQ(throttle.pass(8), std::nullopt);
   EXPECT_EQ(throttle.pass(1'000'000'006), std::nullopt);
@@ -17,7 +17,7 @@ TEST(LogThrottle, LetsOneLineThroughEachSecondAndCountsTheOthers) {
 }
 
 TEST(LogThrottle, HasAnyPeriod) {
-  LogThrottle throttle(10);
+  base::LogThrottle throttle(10);
   EXPECT_EQ(throttle.pass(7), 0u);
   EXPECT_EQ(throttle.pass(16), std::nullopt);
   EXPECT_EQ(throttle.pass(17), 1u);

@@ -1,6 +1,6 @@
 // How memory is shared out, and what the system says of it.
 
-#include "server/memory_shares.h"
+#include "server/net/memory_shares.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "server/memory_pool.h"
+#include "server/net/memory_pool.h"
 
 namespace carillon::server {
 namespace {

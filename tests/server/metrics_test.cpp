@@ -42,7 +42,7 @@ TEST(Exposition, NamesACounterAsEachFormatHasIt) {
 }
 
 TEST(Exposition, CountsTheBucketsOfAHistogramUp) {
-  Histogram histogram;
+  base::Histogram histogram;
   histogram.observe(0.0001);
   for (int n = 0; n < 3; ++n) histogram.observe(0.0002);
   histogram.observe(61);

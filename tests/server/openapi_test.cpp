@@ -71,7 +71,7 @@ TEST(OpenApi, SaysWhatNamesAndIdsAPathTakes) {
   for (int c = 0; c < 256; ++c) {
     const std::string one(1, static_cast<char>(c));
     for (const std::string& text : {one, "a" + one})
-      EXPECT_EQ(std::regex_match(text, form), beanstalk::is_tube_name(text)) << c;
+      EXPECT_EQ(std::regex_match(text, form), is_tube_name(text)) << c;
   }
   EXPECT_FALSE(std::regex_match("", form));
   EXPECT_TRUE(std::regex_match(std::string(200, 'a'), form));

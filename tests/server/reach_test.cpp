@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "server/listening_socket.h"
+#include "base/start_error.h"
+#include "server/net/listening_socket.h"
 #include "server/server.h"
-#include "server/start_error.h"
 
 namespace {
 std::atomic<int> listens = 0;
@@ -47,7 +47,7 @@ TEST(Reach, IsRefusedBeforeAnythingListens) {
     std::string why;
     try {
       run_server(options);
-    } catch (const StartError& error) {
+    } catch (const base::StartError& error) {
       why = error.what();
     }
     EXPECT_TRUE(why.starts_with("0.0.0.0:")) << why;

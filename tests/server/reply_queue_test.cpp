@@ -1,6 +1,6 @@
 // Replies leave in order, and none leaves before the change that it tells of is durable.
 
-#include "server/reply_queue.h"
+#include "server/net/reply_queue.h"
 
 #include <gtest/gtest.h>
 

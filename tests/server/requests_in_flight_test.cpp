@@ -1,12 +1,12 @@
 // RequestsInFlight: requests with names of their clients' own whose first answers are not out yet.
-#include "server/requests_in_flight.h"
+#include "server/api/requests_in_flight.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <utility>
 
-#include "server/memory_pool.h"
+#include "server/net/memory_pool.h"
 
 namespace carillon::server {
 namespace {

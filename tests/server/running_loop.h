@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "server/event_loop.h"
-#include "server/listening_socket.h"
+#include "server/net/listening_socket.h"
 #include "test_server.h"
 
 namespace carillon::server {

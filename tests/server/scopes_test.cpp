@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/tokens.h"
 #include "server/beanstalk/command.h"
 #include "server/http/routes.h"
 #include "server/http/session.h"
-#include "server/tokens.h"
 #include "test_server.h"
 
 namespace carillon::server {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "server/tokens.h"
+#include "server/api/tokens.h"
 #include "test_server.h"
 
 namespace carillon::server::beanstalk {
@@ -50,7 +50,7 @@ TEST_F(SessionRights, WithoutATokenNothingButAuthAndQuit) {
 TEST_F(SessionRights, AWrongTokenEndsTheConnection) {
   EXPECT_EQ(client.say("auth produce\r\nput 0 0 60 1\r\nx\r\n"), "NOT_AUTHENTICATED\r\n");
   EXPECT_EQ(client.session().wants(), Protocol::Wants::kNothing);
-  EXPECT_EQ(client.session().take_stranger(), Stranger::kWrongToken);
+  EXPECT_EQ(client.session().take_rejection(), RejectReason::kWrongToken);
   EXPECT_EQ(server.service.counters().wrong_tokens, 1u);
 }
 

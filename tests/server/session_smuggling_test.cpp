@@ -13,7 +13,7 @@ namespace carillon::server::beanstalk {
 namespace {
 
 constexpr std::string_view kBody = "cancel-jobs victim\r\nuse stolen";
-const std::string kBytes = std::to_string(kBody.size());
+const std::string kSmuggled = std::to_string(kBody.size());
 
 class SessionSmuggling : public testing::Test {
  protected:
@@ -66,15 +66,15 @@ TEST_F(SessionSmuggling, BehindALineThatIsTooLong) {
   for (const std::string& verb :
        std::initializer_list<std::string>{"put-job ", "put-jobs ", "delete-jobs ", "release-jobs ",
                                           "fail-job 7 ", "set-schedule s "})
-    expect(verb + kBytes + " key=" + text, "BAD_FORMAT", false);
+    expect(verb + kSmuggled + " key=" + text, "BAD_FORMAT", false);
   // Where the size stands in what was cut, or may.
-  expect("set-schedule " + text + " " + kBytes, "BAD_FORMAT", true);
-  expect("put-job " + std::string(kMaxLongLine, '0') + kBytes, "BAD_FORMAT", true);
-  expect("put-job " + std::string(kMaxLongLine, ' ') + kBytes, "BAD_FORMAT", true);
-  expect("patch-job 1 attributes=" + text + " body=" + kBytes, "BAD_FORMAT", true);
-  expect("patch-job key=" + text + " body=" + kBytes, "BAD_FORMAT", true);
-  expect("patch-job 1 body=" + kBytes + " attributes=" + text, "BAD_FORMAT", true);
-  expect("put-ms 0 0 60000" + text + " " + kBytes, "BAD_FORMAT", true);
+  expect("set-schedule " + text + " " + kSmuggled, "BAD_FORMAT", true);
+  expect("put-job " + std::string(kMaxLongLine, '0') + kSmuggled, "BAD_FORMAT", true);
+  expect("put-job " + std::string(kMaxLongLine, ' ') + kSmuggled, "BAD_FORMAT", true);
+  expect("patch-job 1 attributes=" + text + " body=" + kSmuggled, "BAD_FORMAT", true);
+  expect("patch-job key=" + text + " body=" + kSmuggled, "BAD_FORMAT", true);
+  expect("patch-job 1 body=" + kSmuggled + " attributes=" + text, "BAD_FORMAT", true);
+  expect("put-ms 0 0 60000" + text + " " + kSmuggled, "BAD_FORMAT", true);
 }
 
 TEST_F(SessionSmuggling, BehindAMalformedLine) {
@@ -84,28 +84,28 @@ TEST_F(SessionSmuggling, BehindAMalformedLine) {
                                           "put-job -1"s,
                                           "put-job 4294967296"s,
                                           "put-job "s,
-                                          "put-job  "s + kBytes,
-                                          "put-job "s + kBytes + "\t"s,
+                                          "put-job  "s + kSmuggled,
+                                          "put-job "s + kSmuggled + "\t"s,
                                           "put-jobs 1e3"s,
                                           "delete-jobs 0x10"s,
                                           "release-jobs"s + " x"s,
-                                          "fail-job x "s + kBytes,
+                                          "fail-job x "s + kSmuggled,
                                           "fail-job 1"s,
-                                          "fail-job 18446744073709551616 "s + kBytes,
+                                          "fail-job 18446744073709551616 "s + kSmuggled,
                                           "set-schedule s"s,
-                                          "set-schedule -s "s + kBytes,
-                                          "set-schedule s* "s + kBytes,
-                                          "put-ms 0 0 60000 "s + kBytes + " "s,
-                                          "put-ms 0 -1 60000 "s + kBytes,
+                                          "set-schedule -s "s + kSmuggled,
+                                          "set-schedule s* "s + kSmuggled,
+                                          "put-ms 0 0 60000 "s + kSmuggled + " "s,
+                                          "put-ms 0 -1 60000 "s + kSmuggled,
                                           "put-ms 0 0 60000"s,
-                                          "put-at 0 x 60000 "s + kBytes,
-                                          "put-job "s + kBytes + " key=a\0b"s,
-                                          "patch-job x body="s + kBytes,
-                                          "patch-job body="s + kBytes,
-                                          "patch-job 1\tbody="s + kBytes,
-                                          "patch-job 1=body="s + kBytes,
-                                          "patch-job key=\" body="s + kBytes,
-                                          "patch-job 1\0 body="s + kBytes})
+                                          "put-at 0 x 60000 "s + kSmuggled,
+                                          "put-job "s + kSmuggled + " key=a\0b"s,
+                                          "patch-job x body="s + kSmuggled,
+                                          "patch-job body="s + kSmuggled,
+                                          "patch-job 1\tbody="s + kSmuggled,
+                                          "patch-job 1=body="s + kSmuggled,
+                                          "patch-job key=\" body="s + kSmuggled,
+                                          "patch-job 1\0 body="s + kSmuggled})
     expect(line, "BAD_FORMAT", true);
 }
 
@@ -114,10 +114,10 @@ TEST_F(SessionSmuggling, BehindAVerbWithoutArguments) {
        std::initializer_list<std::string>{"put-ms", "put-at", "put-job", "put-jobs", "delete-jobs",
                                           "release-jobs", "fail-job", "set-schedule"}) {
     expect(verb, "BAD_FORMAT", true);
-    expect(verb + "\t" + kBytes, "BAD_FORMAT", true);
-    expect(verb + "=" + kBytes + std::string(kMaxLongLine, ' '), "BAD_FORMAT", true);
+    expect(verb + "\t" + kSmuggled, "BAD_FORMAT", true);
+    expect(verb + "=" + kSmuggled + std::string(kMaxLongLine, ' '), "BAD_FORMAT", true);
   }
-  expect("patch-job\t1 body=" + kBytes, "BAD_FORMAT", true);
+  expect("patch-job\t1 body=" + kSmuggled, "BAD_FORMAT", true);
   Client client(server);
   EXPECT_EQ(client.say("put\r\nput-jobb\r\n"), "UNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\n");
   EXPECT_EQ(client.say("patch-job\r\n"), "UNKNOWN_COMMAND\r\n") << "it announces no body";
@@ -125,18 +125,18 @@ TEST_F(SessionSmuggling, BehindAVerbWithoutArguments) {
 
 TEST_F(SessionSmuggling, BehindOptionsThatAreRefused) {
   for (const std::string& line : std::initializer_list<std::string>{
-           "put-job " + kBytes + " delya=3s", "put-job " + kBytes + " key=\"a",
-           "put-jobs " + kBytes + " key=a", "delete-jobs " + kBytes + " delay=3s",
-           "release-jobs " + kBytes + " key=a", "fail-job 1 " + kBytes + " ttr=5s",
-           "set-schedule s " + kBytes + " every=x", "patch-job 1 prj=2 body=" + kBytes,
-           "patch-job 1 body=" + kBytes + " attributes=x"})
+           "put-job " + kSmuggled + " delya=3s", "put-job " + kSmuggled + " key=\"a",
+           "put-jobs " + kSmuggled + " key=a", "delete-jobs " + kSmuggled + " delay=3s",
+           "release-jobs " + kSmuggled + " key=a", "fail-job 1 " + kSmuggled + " ttr=5s",
+           "set-schedule s " + kSmuggled + " every=x", "patch-job 1 prj=2 body=" + kSmuggled,
+           "patch-job 1 body=" + kSmuggled + " attributes=x"})
     expect(line, "BAD_OPTION", false);
   for (const std::string& line : std::initializer_list<std::string>{
            "patch-job 1 body=x", "patch-job 1 body=-1", "patch-job 1 body=4294967296",
-           "patch-job 1 body=1 body=" + kBytes, "patch-job 1 body=\"" + kBytes,
-           "patch-job 1 BODY=" + kBytes, "patch-job 1 pri=5,body=" + kBytes,
-           "patch-job 1 body:" + kBytes, "patch-job 1 \"body=" + kBytes + "\"",
-           "patch-job 1 delay=1s;body=" + kBytes})
+           "patch-job 1 body=1 body=" + kSmuggled, "patch-job 1 body=\"" + kSmuggled,
+           "patch-job 1 BODY=" + kSmuggled, "patch-job 1 pri=5,body=" + kSmuggled,
+           "patch-job 1 body:" + kSmuggled, "patch-job 1 \"body=" + kSmuggled + "\"",
+           "patch-job 1 delay=1s;body=" + kSmuggled})
     expect(line, "BAD_OPTION", true);
 }
 

@@ -1,6 +1,6 @@
 // Which connections the watch finds, and when, on virtual time.
 
-#include "server/stall_watch.h"
+#include "server/net/stall_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "running_loop.h"
-#include "server/tokens.h"
+#include "server/api/tokens.h"
 
 namespace carillon::server {
 namespace {

@@ -19,8 +19,8 @@
 #include "carillon/queue/engine.h"
 #include "carillon/queue/memory_store.h"
 #include "server/beanstalk/session.h"
-#include "server/calendar.h"
 #include "server/service.h"
+#include "server/text/calendar.h"
 
 namespace carillon::server::beanstalk {
 

@@ -1,6 +1,6 @@
 // Tests of RFC 3339 timestamps as users write them on the command line.
 
-#include "server/timestamp.h"
+#include "server/text/timestamp.h"
 
 #include <gtest/gtest.h>
 

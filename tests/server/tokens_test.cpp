@@ -1,5 +1,5 @@
 // Tokens: their file, their text, and what a caller who shows one may do.
-#include "server/tokens.h"
+#include "server/api/tokens.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "server/caller.h"
-#include "server/start_error.h"
+#include "base/start_error.h"
+#include "server/api/caller.h"
 
 namespace carillon::server {
 namespace {
@@ -28,7 +28,7 @@ class TokensTest : public testing::Test {
     try {
       Tokens tokens(path);
       return "";
-    } catch (const StartError& error) {
+    } catch (const base::StartError& error) {
       const std::string text = error.what();
       const std::string start = "the tokens in " + path + ": ";
       return text.starts_with(start) ? text.substr(start.size()) : text;
@@ -107,7 +107,7 @@ TEST_F(TokensTest, AReloadOfAWrongFileLeavesTheTokensAsTheyWere) {
   write(line("ci", "abc", "put"));
   Tokens tokens(path);
   write("ci\n");
-  EXPECT_THROW(tokens.reload(), StartError);
+  EXPECT_THROW(tokens.reload(), base::StartError);
   EXPECT_NE(tokens.find("abc"), nullptr);
   write(line("ci", "xyz", "put"));
   tokens.reload();

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "running_loop.h"
-#include "server/clock.h"
+#include "server/net/clock.h"
 
 namespace carillon::server {
 namespace {

@@ -1,5 +1,5 @@
 // What clients have named can neither forge a line of the log nor command a terminal.
-#include "server/visible_text.h"
+#include "server/text/visible_text.h"
 
 #include <gtest/gtest.h>
 

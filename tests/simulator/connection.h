@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "server/beanstalk/session.h"
-#include "server/turn_line.h"
+#include "server/net/fair_queue.h"
 #include "simulator/commands.h"
 #include "simulator/large_reply.h"
 #include "simulator/manners.h"
@@ -20,7 +20,7 @@
 
 namespace carillon::simulator {
 
-class Connection final : public server::TurnLine::Member {
+class Connection final : public server::FairQueue::Member {
  public:
   Connection(ClientNumber number, const Manners& manners, server::Service& service)
       : number_(number),

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "server/calendar.h"
+#include "server/text/calendar.h"
 #include "simulator/clock.h"
 
 namespace carillon::simulator {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/calendar.h"
+#include "server/text/calendar.h"
 #include "simulator/clock.h"
 #include "simulator/manners.h"
 #include "simulator/threads.h"

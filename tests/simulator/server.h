@@ -24,10 +24,10 @@
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
-#include "server/body_thread.h"
-#include "server/memory_reserve.h"
+#include "server/net/body_thread.h"
+#include "server/net/fair_queue.h"
+#include "server/net/memory_reserve.h"
 #include "server/service.h"
-#include "server/turn_line.h"
 #include "simulator/connection.h"
 #include "simulator/disk.h"
 #include "simulator/history.h"
@@ -170,7 +170,7 @@ class Server {
   std::uint64_t steps_ = 0;
   std::uint64_t longest_wait_ns_ = 0;
   std::uint64_t idle_ns_ = 0;  // the time so far in which the server had nothing to do
-  server::TurnLine line_;
+  server::FairQueue line_;
   std::uint64_t digest_ = 0;
   queue::GroupCommit commit_;
 };

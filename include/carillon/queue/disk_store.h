@@ -125,8 +125,8 @@ class DiskStore final : public Store, public DueEstimates {
   void release_checkpoint();
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace carillon::queue

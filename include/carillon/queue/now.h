@@ -12,7 +12,7 @@ namespace carillon::queue {
 // One reading of both clocks, the wall clock first. If the thread is held up for more than a
 // millisecond between the two readings, the engine takes that for a wall clock that was set. This
 // does no harm but costs work, so read again if they are far apart (read_clocks() in
-// src/server/clock.h).
+// src/server/net/clock.h).
 struct Now {
   // Nanoseconds since 1970-01-01T00:00:00Z. May be set back or forward at any time.
   std::uint64_t utc_ns = 0;

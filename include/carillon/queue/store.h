@@ -124,7 +124,7 @@ struct TubeRecord {
 };
 
 // The wall clock was set forward by a second or more, or a boot has moved it
-// (src/queue/engine/clock_rises.h). All in ms.
+// (src/queue/engine/state/clock_rises.h). All in ms.
 struct ClockRise {
   // What the wall clock has shown last before that, and first after it.
   UtcMs shown = 0;

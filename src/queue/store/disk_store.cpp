@@ -13,16 +13,16 @@
 #include <thread>
 #include <utility>
 
-#include "queue/store/body_reader.h"
-#include "queue/store/change_codec.h"
-#include "queue/store/checkpoint.h"
-#include "queue/store/counting.h"
-#include "queue/store/due_index.h"
-#include "queue/store/empty_places.h"
-#include "queue/store/local_log.h"
-#include "queue/store/record_values.h"
-#include "queue/store/recover.h"
-#include "queue/store/rocks_state.h"
+#include "queue/store/log/change_codec.h"
+#include "queue/store/log/local_log.h"
+#include "queue/store/state/body_reader.h"
+#include "queue/store/state/checkpoint.h"
+#include "queue/store/state/due_index.h"
+#include "queue/store/state/perf_counters.h"
+#include "queue/store/state/record_values.h"
+#include "queue/store/state/recover.h"
+#include "queue/store/state/rocks_state.h"
+#include "queue/store/state/tombstone_hints.h"
 
 namespace carillon::queue {
 
@@ -40,14 +40,14 @@ LocalLogOptions log_options_of(const DiskStoreOptions& options) {
 
 }  // namespace
 
-struct DiskStore::Parts {
+struct DiskStore::Impl {
   const DiskStoreOptions options;
   RocksState state;
   LocalLog log;
   std::string bytes;       // of the change that is appended
   JobId next_id = 0;       // the watermark that was appended last
   bool sync_next = false;  // and it is not durable yet
-  mutable EmptyPlaces empty_places;
+  mutable TombstoneHints tombstone_hints;
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
   std::atomic<std::chrono::steady_clock::time_point> next_look_at_path{};
@@ -59,7 +59,7 @@ struct DiskStore::Parts {
   std::function<void(const std::string& line)> on_damage;
   std::vector<std::string> dropped;
 
-  Parts(const std::string& path, const DiskStoreOptions& with)
+  Impl(const std::string& path, const DiskStoreOptions& with)
       : options(with),
         state(path, with),
         log(state.files(), state.identity(), log_options_of(with)),
@@ -92,7 +92,7 @@ struct DiskStore::Parts {
 // Applies what the log has and the state has not. All of it is durable. If it was much, another
 // thread writes the state to files from now on: should the process die soon, the next start has
 // less to apply.
-LogNumber DiskStore::Parts::replay() {
+LogNumber DiskStore::Impl::replay() {
   log.read(state.flushed_position(), [this](LogNumber number, std::string_view change) {
     state.apply(change, number);
     if (state.unflushed() > options.recent) state.flush(log.chain());
@@ -103,19 +103,19 @@ LogNumber DiskStore::Parts::replay() {
 }
 
 DiskStore::DiskStore(const std::string& path, const DiskStoreOptions& options)
-    : parts_(std::make_unique<Parts>(path, options)) {}
+    : impl_(std::make_unique<Impl>(path, options)) {}
 
 DiskStore::~DiskStore() {
   close();
 }
 
 void DiskStore::close() {
-  parts_->await_checkpoint();
+  impl_->await_checkpoint();
   try {
     sync();
-    if (parts_->state.number() > parts_->state.flushed()) {
-      parts_->require_durable();
-      parts_->state.flush(parts_->log.chain());
+    if (impl_->state.number() > impl_->state.flushed()) {
+      impl_->require_durable();
+      impl_->state.flush(impl_->log.chain());
     }
   } catch (const std::exception&) {
     // If it was the sync or a broken disk, failure() tells; else all is in the log.
@@ -125,46 +125,46 @@ void DiskStore::close() {
 // --- Writing.
 
 Sequence DiskStore::append(const Changes& changes) {
-  Parts& parts = *parts_;
-  parts.refuse_if_broken();
-  parts.make_room();
-  encode_changes(changes, parts.bytes);
-  const LogNumber number = parts.log.append(
-      parts.bytes, [&parts](LogNumber next) { parts.state.apply(parts.bytes, next); });
+  Impl& impl = *impl_;
+  impl.refuse_if_broken();
+  impl.make_room();
+  encode_changes(changes, impl.bytes);
+  const LogNumber number =
+      impl.log.append(impl.bytes, [&impl](LogNumber next) { impl.state.apply(impl.bytes, next); });
   constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
-  if (parts.bytes.capacity() > kKept) parts.bytes = {};
-  if (changes.watermarks && changes.watermarks->next_id != parts.next_id) {
-    parts.next_id = changes.watermarks->next_id;
-    parts.sync_next = true;
+  if (impl.bytes.capacity() > kKept) impl.bytes = {};
+  if (changes.watermarks && changes.watermarks->next_id != impl.next_id) {
+    impl.next_id = changes.watermarks->next_id;
+    impl.sync_next = true;
   }
   for (const JobChange& change : changes.jobs) {
-    if (change.after) parts.empty_places.entered(index_key_of(*change.after));
-    if (change.has_new_body()) parts.bodies.put(change.after->body_id());
+    if (change.after) impl.tombstone_hints.entered(index_key_of(*change.after));
+    if (change.has_new_body()) impl.bodies.put(change.after->body_id());
   }
   for (const TubeRecord& tube : changes.tubes) {
-    if (tube.empty()) parts.empty_places.forget(tube.number);
+    if (tube.empty()) impl.tombstone_hints.forget(tube.number);
   }
-  return number - parts.number_at_open;
+  return number - impl.number_at_open;
 }
 
 // While nobody appends, nobody else begins the next flush.
 bool DiskStore::has_room() {
-  Parts& parts = *parts_;
-  if (!parts.log.has_room()) return false;
-  if (!parts.nearly_too_much() || parts.state.stopped()) return true;
+  Impl& impl = *impl_;
+  if (!impl.log.has_room()) return false;
+  if (!impl.nearly_too_much() || impl.state.stopped()) return true;
   try {
-    parts.refuse_if_broken();
-    parts.go_on_flushing();
+    impl.refuse_if_broken();
+    impl.go_on_flushing();
   } catch (const StoreError&) {
     return true;
   }
-  return !parts.nearly_too_much() || parts.state.in_memory() == 0;
+  return !impl.nearly_too_much() || impl.state.in_memory() == 0;
 }
 
 bool DiskStore::save_space(bool save) {
-  const bool is_done = parts_->state.save_space(save);
+  const bool is_done = impl_->state.save_space(save);
   try {
-    if (save) parts_->save_space();
+    if (save) impl_->save_space();
   } catch (const StoreError&) {
     // The next append meets it, too, or failure() tells.
   }
@@ -172,51 +172,51 @@ bool DiskStore::save_space(bool save) {
 }
 
 Sequence DiskStore::sync() {
-  parts_->refuse_if_broken();
-  return parts_->log.sync() - parts_->number_at_open;
+  impl_->refuse_if_broken();
+  return impl_->log.sync() - impl_->number_at_open;
 }
 
 void DiskStore::write() {
-  parts_->refuse_if_broken();
-  if (parts_->sync_next) {
-    parts_->log.sync();
+  impl_->refuse_if_broken();
+  if (impl_->sync_next) {
+    impl_->log.sync();
   } else {
-    parts_->log.write();
+    impl_->log.write();
   }
-  parts_->sync_next = false;
+  impl_->sync_next = false;
 }
 
 const std::vector<std::string>& DiskStore::dropped() const {
-  return parts_->dropped;
+  return impl_->dropped;
 }
 
 // The owner asks often. That the directory has moved is found out now and then: no file is written
 // elsewhere because of it.
 std::string DiskStore::failure() const {
   const auto now = std::chrono::steady_clock::now();
-  if (now >= parts_->next_look_at_path.load()) {
-    parts_->next_look_at_path.store(now + std::chrono::seconds(1));
-    parts_->state.look_at_path();
+  if (now >= impl_->next_look_at_path.load()) {
+    impl_->next_look_at_path.store(now + std::chrono::seconds(1));
+    impl_->state.look_at_path();
   }
-  return parts_->failure();
+  return impl_->failure();
 }
 
 // The log has no thread of its own.
 void DiskStore::on_failure(const std::function<void()>& call) {
-  parts_->state.on_failure(call);
+  impl_->state.on_failure(call);
 }
 
-std::string DiskStore::Parts::failure() const {
+std::string DiskStore::Impl::failure() const {
   if (std::string why = log.failure(); !why.empty()) return why;
   const auto why = state.broken();
   return why ? state.message("has failed: " + *why + "; it must be opened anew") : std::string();
 }
 
-void DiskStore::Parts::refuse_if_broken() const {
+void DiskStore::Impl::refuse_if_broken() const {
   if (const std::string why = failure(); !why.empty()) throw StoreError(why);
 }
 
-void DiskStore::Parts::resume_if_stopped() {
+void DiskStore::Impl::resume_if_stopped() {
   if (!state.stopped()) return;
   await_checkpoint();
   require_durable();
@@ -224,12 +224,12 @@ void DiskStore::Parts::resume_if_stopped() {
 }
 
 // There is no flush while files are linked for a checkpoint.
-void DiskStore::Parts::await_checkpoint() const {
+void DiskStore::Impl::await_checkpoint() const {
   while (is_making_checkpoint()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 // Has the state flushed when enough has come together, so that the log can be trimmed.
-void DiskStore::Parts::make_room() {
+void DiskStore::Impl::make_room() {
   resume_if_stopped();
   go_on_flushing();
   // The disk is slower than the changes come: they wait for it.
@@ -240,24 +240,24 @@ void DiskStore::Parts::make_room() {
   }
 }
 
-void DiskStore::Parts::go_on_flushing() {
+void DiskStore::Impl::go_on_flushing() {
   if (state.flushing()) return;
   trim();
   const bool due = state.unflushed() > options.recent || log.bytes() > options.log_bytes;
   if (due && state.unflushed() > 0 && !checkpoint_first() && !state.behind()) begin_flush();
 }
 
-void DiskStore::Parts::trim() {
+void DiskStore::Impl::trim() {
   if (state.flushed() != trimmed) log.trim(trimmed = state.flushed());
 }
 
-bool DiskStore::Parts::is_making_checkpoint() const {
+bool DiskStore::Impl::is_making_checkpoint() const {
   return checkpoint && checkpoint->making();
 }
 
 // A flush makes files, which are compacted then. So there is one in some seconds at most, and none
 // if nothing has changed.
-void DiskStore::Parts::save_space() {
+void DiskStore::Impl::save_space() {
   constexpr std::chrono::seconds kBetween{5};
   refuse_if_broken();
   if (is_making_checkpoint()) return;
@@ -273,26 +273,26 @@ void DiskStore::Parts::save_space() {
 
 // A checkpoint is made while there is no flush, of files that have the changes that it is to have.
 // One that is to be made waits if an append waits for a flush: the same thread would make it.
-bool DiskStore::Parts::checkpoint_first() const {
+bool DiskStore::Impl::checkpoint_first() const {
   return is_making_checkpoint() ||
          (to_checkpoint && state.flushed() >= *to_checkpoint && !too_much());
 }
 
-bool DiskStore::Parts::too_much() const {
+bool DiskStore::Impl::too_much() const {
   return state.in_memory() > 3 * options.recent || log.bytes() > 3 * options.log_bytes;
 }
 
-bool DiskStore::Parts::nearly_too_much() const {
+bool DiskStore::Impl::nearly_too_much() const {
   return state.in_memory() > options.recent / 2 * 5 || log.bytes() > options.log_bytes / 2 * 5;
 }
 
 // Before each flush: no file of the state may be ahead of the log.
-void DiskStore::Parts::require_durable() {
+void DiskStore::Impl::require_durable() {
   if (log.sync() != state.number())
     throw StoreError(state.message("is not as its log: it must be opened anew"));
 }
 
-void DiskStore::Parts::begin_flush() {
+void DiskStore::Impl::begin_flush() {
   require_durable();
   state.begin_flush(log.chain());
 }
@@ -300,36 +300,36 @@ void DiskStore::Parts::begin_flush() {
 // --- Checkpoints.
 
 void DiskStore::begin_checkpoint() {
-  parts_->to_checkpoint = parts_->state.number();
+  impl_->to_checkpoint = impl_->state.number();
 }
 
 std::optional<Checkpoint> DiskStore::poll_checkpoint() {
-  Parts& parts = *parts_;
+  Impl& impl = *impl_;
   try {
-    if (!parts.to_checkpoint) return parts.checkpoint->made();
-    if (parts.checkpoint && !parts.checkpoint->gone()) return std::nullopt;  // the one before
-    parts.checkpoint.reset();
-    if (!parts.flush_up_to(*parts.to_checkpoint)) return std::nullopt;
-    parts.checkpoint = std::make_unique<StateCheckpoint>(parts.state);
-    parts.to_checkpoint.reset();
+    if (!impl.to_checkpoint) return impl.checkpoint->made();
+    if (impl.checkpoint && !impl.checkpoint->gone()) return std::nullopt;  // the one before
+    impl.checkpoint.reset();
+    if (!impl.flush_up_to(*impl.to_checkpoint)) return std::nullopt;
+    impl.checkpoint = std::make_unique<StateCheckpoint>(impl.state);
+    impl.to_checkpoint.reset();
     return std::nullopt;
   } catch (const StoreError&) {
     release_checkpoint();
     throw;
   } catch (const std::system_error& why) {  // no more threads, or no path to the directory
     release_checkpoint();
-    throw StoreError(parts.state.message("cannot have a checkpoint: "s + why.what()));
+    throw StoreError(impl.state.message("cannot have a checkpoint: "s + why.what()));
   }
 }
 
 void DiskStore::release_checkpoint() {
-  parts_->to_checkpoint.reset();
-  if (parts_->checkpoint) parts_->checkpoint->remove();
+  impl_->to_checkpoint.reset();
+  if (impl_->checkpoint) impl_->checkpoint->remove();
 }
 
 // Returns true if the files have the changes up to `number`. Else a flush is under way, or RocksDB
 // is about to go on after a shortage.
-bool DiskStore::Parts::flush_up_to(LogNumber number) {
+bool DiskStore::Impl::flush_up_to(LogNumber number) {
   refuse_if_broken();
   try {
     resume_if_stopped();
@@ -345,11 +345,11 @@ bool DiskStore::Parts::flush_up_to(LogNumber number) {
 // --- Reading.
 
 Recovered DiskStore::recover() const {
-  return queue::recover(parts_->state);
+  return queue::recover(impl_->state);
 }
 
 std::optional<JobRecord> DiskStore::find(JobId id) const {
-  const RocksState& state = parts_->state;
+  const RocksState& state = impl_->state;
   const auto pointer = state.get(kJobs, queue::view(job_key(id)));
   if (!pointer) return std::nullopt;
   const std::string_view key = decode_pointer(id, *pointer);
@@ -360,60 +360,60 @@ std::optional<JobRecord> DiskStore::find(JobId id) const {
 }
 
 std::string DiskStore::body(JobId id, std::uint32_t piece) const {
-  parts_->refuse_if_broken();
-  return parts_->bodies.read(id, piece);
+  impl_->refuse_if_broken();
+  return impl_->bodies.read(id, piece);
 }
 
 std::optional<std::string> DiskStore::body_at_hand(JobId id, std::uint32_t piece) const {
-  parts_->refuse_if_broken();
-  return parts_->bodies.at_hand(id, piece);
+  impl_->refuse_if_broken();
+  return impl_->bodies.at_hand(id, piece);
 }
 
 std::vector<JobRecord> DiskStore::scan_due(std::uint32_t tube, DueKey from,
                                            std::size_t limit) const {
-  return parts_->scan(due_index_key(tube, from.due, from.id), due_index_key(tube, kLast, kLast),
-                      limit);
+  return impl_->scan(due_index_key(tube, from.due, from.id), due_index_key(tube, kLast, kLast),
+                     limit);
 }
 
 std::vector<JobRecord> DiskStore::scan_due_of_each(const std::vector<std::uint32_t>& tubes,
                                                    UtcMs end, std::size_t limit) const {
-  return queue::scan_due_of_each(parts_->state, tubes, end, limit);
+  return queue::scan_due_of_each(impl_->state, tubes, end, limit);
 }
 
 std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t from,
                                               std::size_t limit) const {
-  return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kLast, kLast), limit);
+  return impl_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kLast, kLast), limit);
 }
 
 std::uint64_t DiskStore::scans_around_damage() const {
-  return parts_->state.damages().passed();
+  return impl_->state.damages().passed();
 }
 
 std::vector<double> DiskStore::estimate_due(std::uint32_t tube,
                                             std::span<const UtcMs> bounds) const {
-  return queue::estimate_due(parts_->state, tube, bounds);
+  return queue::estimate_due(impl_->state, tube, bounds);
 }
 
 DueEstimates::InMemory DiskStore::scan_due_in_memory(std::uint32_t tube, DueKey from,
                                                      std::size_t limit) const {
-  return queue::scan_due_in_memory(parts_->state, tube, from, limit);
+  return queue::scan_due_in_memory(impl_->state, tube, from, limit);
 }
 
 std::optional<KeyRecord> DiskStore::find_key(std::uint32_t tube, std::string_view key) const {
-  const auto value = parts_->state.get(kKeys, key_key(tube, key));
+  const auto value = impl_->state.get(kKeys, key_key(tube, key));
   if (!value) return std::nullopt;
   return read_key_value(tube, key, *value);
 }
 
 std::vector<Attempt> DiskStore::story(JobId id) const {
-  const auto value = parts_->state.get(kKeys, queue::view(story_key(id)));
+  const auto value = impl_->state.get(kKeys, queue::view(story_key(id)));
   return value ? read_story_value(id, *value) : std::vector<Attempt>();
 }
 
 std::vector<KeyRecord> DiskStore::scan_ended_keys(UtcMs from, std::size_t limit) const {
   std::vector<KeyRecord> found;
   if (limit == 0) return found;
-  const RocksState& state = parts_->state;
+  const RocksState& state = impl_->state;
   const Slice end(kEndedKeysEnd.data(), kEndedKeysEnd.size());
   const auto at = state.scan_around(kKeys, ended_key_key({.key = {}, .until = from}), end);
   for (; at->Valid(); at->Next()) {
@@ -422,15 +422,15 @@ std::vector<KeyRecord> DiskStore::scan_ended_keys(UtcMs from, std::size_t limit)
     if (found.size() == limit) break;  // behind it there may be many erased entries
   }
   state.check(*at);
-  parts_->tell_damage();
+  impl_->tell_damage();
   return found;
 }
 
 void DiskStore::on_damage(std::function<void(const std::string& line)> call) {
-  parts_->on_damage = std::move(call);
+  impl_->on_damage = std::move(call);
 }
 
-void DiskStore::Parts::tell_damage() const {
+void DiskStore::Impl::tell_damage() const {
   if (state.damages().count() == told_damages) return;
   const std::vector<Damage> all = state.damages().all();
   for (; told_damages < all.size(); ++told_damages) {
@@ -443,7 +443,7 @@ void DiskStore::Parts::tell_damage() const {
 }
 
 // Returns nothing if the tube's record cannot be read.
-std::string DiskStore::Parts::name_of_tube(std::uint32_t number) const {
+std::string DiskStore::Impl::name_of_tube(std::uint32_t number) const {
   try {
     const auto value = state.get(kMeta, queue::view(tube_key(number)));
     if (!value) return {};
@@ -456,11 +456,11 @@ std::string DiskStore::Parts::name_of_tube(std::uint32_t number) const {
   }
 }
 
-std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexKey& end,
-                                              std::size_t limit) const {
+std::vector<JobRecord> DiskStore::Impl::scan(const IndexKey& from, const IndexKey& end,
+                                             std::size_t limit) const {
   std::vector<JobRecord> found;
   if (limit == 0) return found;
-  const IndexKey start = empty_places.start(from);
+  const IndexKey start = tombstone_hints.start(from);
   state.note_left_out(kIndex, queue::view(from), queue::view(start));
   const Slice end_slice(end.data(), end.size());
   const std::uint64_t& passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
@@ -470,14 +470,14 @@ std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexK
   counting.emplace(rocksdb::kDisable);
   // Beneath damage, what is gone is passed one by one: also worth knowing.
   const std::uint64_t passed_first =
-      state.damages().count() > 0 ? EmptyPlaces::kWorthKnowing : passed - passed_before;
+      state.damages().count() > 0 ? TombstoneHints::kWorthKnowing : passed - passed_before;
   for (; at->Valid(); at->Next()) {
     found.push_back(read_job_value(view(at->key()), view(at->value())));
     if (found.size() == limit) break;  // behind it there may be many erased entries
   }
   state.check(*at);
   tell_damage();
-  empty_places.scanned(from, found.empty() ? end : index_key_of(found.front()), passed_first);
+  tombstone_hints.scanned(from, found.empty() ? end : index_key_of(found.front()), passed_first);
   return found;
 }
 

@@ -7,15 +7,13 @@
 #include <stdexcept>
 #include <unordered_set>
 
+#include "server/api/key_owner.h"
+#include "server/api/option_values.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
-#include "server/beanstalk/option_values.h"
-#include "server/key_owner.h"
 
 namespace carillon::server::beanstalk {
 namespace {
-
-constexpr std::string_view kEnd = "\r\n";
 
 // Takes the jobs from the front of the data, one by one.
 class Reader {

@@ -18,10 +18,6 @@
 
 namespace carillon::server::beanstalk {
 
-// The most bytes of the data of a command for many jobs, and of the bodies that reserve-jobs brings
-// together: so no reply and no command of one client takes more.
-inline constexpr std::size_t kMaxBatchBytes = 1 << 20;
-
 struct Batch {
   // The keys and bodies point into the data, or the defaults.
   std::vector<queue::NewJob> jobs;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "server/beanstalk/option_values.h"
+#include "server/api/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -16,30 +16,9 @@ constexpr std::uint64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMaxTimeoutSeconds = 0x7FFFFFFF;
 
-constexpr std::array<bool, 256> kNameBytes = [] {
-  std::array<bool, 256> is{};
-  constexpr std::string_view kAll =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()";
-  for (char c : kAll) is[static_cast<unsigned char>(c)] = true;
-  return is;
-}();
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-bool is_name_byte(char c) {
-  return kNameBytes[static_cast<unsigned char>(c)];
-}
-
-bool is_word(std::string_view text) {
-  const auto is_plain = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte > ' ' && byte != 0x7f;
-  };
-  return !text.empty() && text.size() <= queue::kMaxKey &&
-         std::all_of(text.begin(), text.end(), is_plain);
-}
-
 // Takes a number from the front of `rest`. None if there is no digit, or if the number is above
 // 2^64 - 1.
 std::optional<std::uint64_t> take_digits(std::string_view& rest) {
@@ -285,10 +264,9 @@ struct Prefix {
   std::size_t longest = kMaxLine;  // a line, with its CR LF
 };
 
-using Body = Command::Body;
-
 // What is known of the body before the arguments are read.
-Body body_of(Verb verb) {
+Command::Body body_of(Verb verb) {
+  using Body = Command::Body;
   switch (verb) {
     case Verb::kPut:
     case Verb::kPutMs:
@@ -390,22 +368,13 @@ const Prefix* prefix_without_space(std::string_view line) {
     if (!is_named || prefix.verb == Verb::kPut) continue;
     const bool has_body = prefix.verb == Verb::kPatchJob
                               ? line.find("body=") != std::string_view::npos
-                              : body_of(prefix.verb) != Body::kNone;
+                              : body_of(prefix.verb) != Command::Body::kNone;
     return has_body ? &prefix : nullptr;
   }
   return nullptr;
 }
 
 }  // namespace
-
-bool is_tube_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxTubeName && name.front() != '-' &&
-         std::all_of(name.begin(), name.end(), is_name_byte);
-}
-
-bool is_key(std::string_view key) {
-  return is_word(key) && key.front() != '"';
-}
 
 std::size_t longest_line(std::string_view bytes) {
   for (const Prefix& prefix : kPrefixes) {
@@ -426,7 +395,7 @@ Command parse_command(std::string_view line) {
   if (command.verb == Verb::kUnknown) {
     if (const Prefix* const prefix = prefix_without_space(line)) {
       command.verb = prefix->verb;
-      command.body = Body::kUnknown;
+      command.body = Command::Body::kUnknown;
       command.form = Form::kBad;
     }
   }
@@ -439,8 +408,8 @@ Command parse_long_line(std::string_view start) {
   command.form = Form::kBad;
   // The size stands in front of the options, and may be cut if there are none. That of a patch-job
   // is one of the options.
-  const bool may_be_cut = command.body == Body::kCounted && command.options.empty();
-  if (may_be_cut || command.verb == Verb::kPatchJob) command.body = Body::kUnknown;
+  const bool may_be_cut = command.body == Command::Body::kCounted && command.options.empty();
+  if (may_be_cut || command.verb == Verb::kPatchJob) command.body = Command::Body::kUnknown;
   return command;
 }
 

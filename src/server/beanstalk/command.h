@@ -27,18 +27,19 @@
 
 #include "carillon/queue/job.h"
 #include "carillon/queue/retry.h"
+#include "server/api/names.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::beanstalk {
 
-// The longest line in bytes, with its CR LF, and the longest name of a tube.
+// The end of each line.
+inline constexpr std::string_view kEnd = "\r\n";
+// The longest line in bytes, with its CR LF.
 inline constexpr std::size_t kMaxLine = 224;
-inline constexpr std::size_t kMaxTubeName = 200;
 // The longest line of a verb that names its options.
 inline constexpr std::size_t kMaxLongLine = 1'024;
 // The longest line of set-schedule, which names more of them.
 inline constexpr std::size_t kMaxScheduleLine = 2'048;
-// The most jobs of one put-jobs, reserve-jobs, delete-jobs or release-jobs.
-inline constexpr std::size_t kMaxBatch = 1'000;
 
 // How the reply begins to a command that the client's token does not allow.
 inline constexpr std::string_view kForbidden = "FORBIDDEN ";
@@ -148,24 +149,8 @@ struct Command {
   std::string_view options;  // name=value, separated by spaces (option_values.h); as `tube`
 };
 
-// Returns true if it may be the key of a job, or the name of a group. A quote at the beginning
-// would be that of an option's value. Stores of earlier versions may have such names all the same.
-bool is_key(std::string_view key);
-// What a key has, for messages.
-inline constexpr std::string_view kKeyRule =
-    "1 to 200 bytes, no space or control character, and no quote at its beginning";
-static_assert(queue::kMaxKey == 200 && queue::kMaxGroup == 200);
-
-// Returns true if it may be the name of a tube or schedule.
-bool is_tube_name(std::string_view name);
-
 // Returns the longest line that a command which begins with `bytes` may have, with its CR LF.
 std::size_t longest_line(std::string_view bytes);
-
-// A put-at that is due from kFirstSeconds on and before kFirstMillis means seconds. As seconds
-// since 1970 these numbers are moments from 2001 to 2969, as milliseconds they lie in 1970.
-inline constexpr queue::UtcMs kFirstSeconds = 1'000'000'000;
-inline constexpr queue::UtcMs kFirstMillis = 31'536'000'000;
 
 // Returns true if the command is a put-at with its due time in seconds. Its client should be told:
 // as milliseconds the moment is long past, and the job would be ready at once.

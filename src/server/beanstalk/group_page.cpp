@@ -10,7 +10,7 @@ namespace carillon::server::beanstalk {
 namespace {
 
 // So many are asked of the engine at once: a page that is full drops no more.
-constexpr std::size_t kAtOnce = 32;
+constexpr std::size_t kGroupsAtOnce = 32;
 
 void add_line(std::string& text, std::string_view tube, const queue::GroupPage::Group& group) {
   const queue::JobCounts& jobs = group.stats.jobs;
@@ -33,7 +33,7 @@ std::optional<std::string> group_page(queue::Engine& engine, queue::Now now, std
   std::string text;
   std::uint32_t next = options.after;
   for (std::size_t left = options.limit; left > 0 && text.size() < kGroupPageBytes;) {
-    const auto page = engine.list_groups(now, tube, next, std::min(left, kAtOnce));
+    const auto page = engine.list_groups(now, tube, next, std::min(left, kGroupsAtOnce));
     if (!page) return std::nullopt;
     for (const queue::GroupPage::Group& group : page->groups) add_line(text, tube, group);
     left -= page->groups.size();

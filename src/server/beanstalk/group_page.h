@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "carillon/queue/engine.h"
-#include "server/beanstalk/list_options.h"
+#include "server/api/list_options.h"
 
 namespace carillon::server::beanstalk {
 

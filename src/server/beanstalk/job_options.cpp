@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "server/attributes.h"
+#include "server/api/attributes.h"
+#include "server/api/option_values.h"
 #include "server/beanstalk/command.h"
-#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {

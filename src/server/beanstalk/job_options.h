@@ -7,10 +7,10 @@
 //   option         value                                                           of
 //   pri            0 (most urgent) to 4294967295                                   put patch fail
 //                                                                                  bury release
-//   delay          a duration from now (server/duration.h): 250ms, 3s, 1h30m, 40d  put patch fail
+//   delay          a duration from now (text/duration.h): 250ms, 3s, 1h30m, 40d   put patch fail
 //                                                                                  release
 //   due            a moment: milliseconds since 1970, or RFC 3339                  put patch
-//                  (server/timestamp.h)
+//                  (server/text/timestamp.h)
 //   ttr            a duration of 1s to 4294967295s                                 put patch
 //   spread         a duration: due later by a part of it                           put
 //   expires-in     a duration from now                                             put patch
@@ -20,7 +20,7 @@
 //   on-conflict    reject, ignore, replace, keep-due or debounce                   put
 //   key-window     a duration                                                      put
 //   group          as a key                                                        put tube
-//   attributes     a JSON object without a space (server/attributes.h)             put patch
+//   attributes     a JSON object without a space (server/api/attributes.h)             put patch
 //   weight         1 to 1000000; needs a group                                     tube
 //   body           how many bytes the new body has, which follows                  patch
 //   max-attempts   0 (no last one) to 4294967295                                   put tube fail
@@ -54,7 +54,7 @@
 #include <string_view>
 
 #include "carillon/queue/engine.h"
-#include "server/beanstalk/option_values.h"
+#include "server/api/option_values.h"
 
 namespace carillon::server::beanstalk {
 
@@ -99,9 +99,6 @@ struct JobOptions {
   std::optional<queue::Millis> window = {};
   std::optional<queue::Millis> timeout = {};
 };
-
-// The priority of jobs for which none is named.
-inline constexpr queue::Priority kUsualPriority = 65'536;
 
 // Sets in `policy` what the options name.
 void apply(const JobOptions& options, queue::RetryPolicy& policy);

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "carillon/queue/job_listing.h"
-#include "server/beanstalk/list_options.h"
+#include "server/api/list_options.h"
 
 namespace carillon::server::beanstalk {
 

@@ -3,9 +3,9 @@
 
 #include <stdexcept>
 
-#include "server/attributes.h"
-#include "server/json_text.h"
-#include "server/timestamp.h"
+#include "server/api/attributes.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::beanstalk {
 

@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "server/api/option_values.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
-#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -64,18 +64,18 @@ void set_paused(ScheduleOptions& options, std::string_view text) {
   options.paused = true;
 }
 
-struct Option {
+struct ScheduleOption {
   std::string_view name;
   void (*set)(ScheduleOptions&, std::string_view);
 };
 
 template <auto set>
-constexpr Option option(std::string_view name) {
+constexpr ScheduleOption option(std::string_view name) {
   return {name, [](ScheduleOptions& o, std::string_view text) { set(o.schedule, text); }};
 }
 
 // Those that are not of its jobs; the others are in job_options.cpp.
-constexpr std::array kOptions = {
+constexpr std::array kScheduleOptions = {
     option<[](Schedule& s, std::string_view text) { s.cron = text; }>("cron"),
     option<[](Schedule& s, std::string_view text) { s.zone = text; }>("zone"),
     option<set_gap>("gap"),
@@ -84,28 +84,28 @@ constexpr std::array kOptions = {
     option<set_catch_up>("catch-up"),
     option<set_overlap>("overlap"),
     option<set_tube>("tube"),
-    Option{"paused", set_paused},
+    ScheduleOption{"paused", set_paused},
 };
 
-using Given = std::array<bool, kOptions.size()>;
+using Given = std::array<bool, kScheduleOptions.size()>;
 
-const Option* find_option(std::string_view name) {
-  return std::find_if(kOptions.begin(), kOptions.end(),
-                      [name](const Option& option) { return option.name == name; });
+const ScheduleOption* find_schedule_option(std::string_view name) {
+  return std::find_if(kScheduleOptions.begin(), kScheduleOptions.end(),
+                      [name](const ScheduleOption& option) { return option.name == name; });
 }
 
 [[noreturn]] void refuse_name(std::string_view name) {
   std::string names;
-  for (const Option& option : kOptions) names += std::string(option.name) + " ";
+  for (const ScheduleOption& option : kScheduleOptions) names += std::string(option.name) + " ";
   refuse_option(fmt::format("{}: no such option; there are {}{}", quoted(name), names,
                             option_names(OptionsOf::kSchedule)));
 }
 
 void read(const OptionText& part, Given& given, ScheduleOptions& options) {
-  const Option* const found = find_option(part.name);
-  if (found == kOptions.end()) refuse_name(part.name);
+  const ScheduleOption* const found = find_schedule_option(part.name);
+  if (found == kScheduleOptions.end()) refuse_name(part.name);
   if (!part.value) refuse_option(fmt::format("{0}: {0}=VALUE", part.name));
-  bool& is_given = given[static_cast<std::size_t>(found - kOptions.begin())];
+  bool& is_given = given[static_cast<std::size_t>(found - kScheduleOptions.begin())];
   if (is_given) refuse_option(fmt::format("{}: comes twice", part.name));
   is_given = true;
   try {
@@ -139,7 +139,7 @@ ScheduleOptions parse_schedule_options(std::string_view text, std::string_view t
   check(job, OptionsOf::kSchedule);
   set_job(job, options.schedule);
   const auto has = [&given](std::string_view name) {
-    return given[static_cast<std::size_t>(find_option(name) - kOptions.begin())];
+    return given[static_cast<std::size_t>(find_schedule_option(name) - kScheduleOptions.begin())];
   };
   if (!has("cron") && !has("every")) refuse_option("cron: write it, or every");
   if (has("cron") && has("every")) refuse_option("every: does not go with cron");

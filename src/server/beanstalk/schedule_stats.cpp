@@ -8,10 +8,10 @@
 #include <iterator>
 #include <string_view>
 
-#include "server/attributes.h"
+#include "server/api/attributes.h"
 #include "server/beanstalk/option_line.h"
 #include "server/beanstalk/stats.h"
-#include "server/calendar.h"
+#include "server/text/calendar.h"
 
 namespace carillon::server::beanstalk {
 namespace {

@@ -7,14 +7,6 @@
 #include <string>
 
 namespace carillon::server::beanstalk {
-namespace {
-
-constexpr std::string_view kEnd = "\r\n";
-constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
-constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
-
-}  // namespace
-
 Session::Session(Service& service)
     : service_(service),
       client_(service.engine().connect()),

@@ -1,5 +1,5 @@
 // One beanstalk client as a state machine without a socket: bytes in, commands to the engine,
-// replies out. The connection (server/connection.h) feeds it and sends its replies.
+// replies out. The connection (server/net/connection.h) feeds it and sends its replies.
 //
 //   Session session(service);
 //   // 21 bytes are used: "res" is not a whole command yet.
@@ -42,17 +42,21 @@
 
 #include "carillon/queue/due_counts.h"
 #include "carillon/queue/job_bulk.h"
+#include "server/api/caller.h"
 #include "server/beanstalk/batch.h"
 #include "server/beanstalk/command.h"
-#include "server/beanstalk/first_lines.h"
 #include "server/beanstalk/job_options.h"
 #include "server/beanstalk/job_page.h"
+#include "server/beanstalk/protocol_detector.h"
 #include "server/beanstalk/schedule_options.h"
-#include "server/caller.h"
-#include "server/protocol.h"
+#include "server/net/protocol.h"
 #include "server/service.h"
 
 namespace carillon::server::beanstalk {
+
+// Replies that several files have.
+inline constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
+inline constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
 class Session final : public Protocol {
  public:
@@ -115,7 +119,7 @@ class Session final : public Protocol {
   std::size_t take_piece(std::string_view bytes);
   std::size_t swallow(std::string_view bytes);
   std::size_t refuse_http(std::string_view bytes);
-  void turn_away(Stranger stranger);
+  void turn_away(RejectReason reason);
 
   void carry_out(const Command& command);
   void carry_out_well_formed(const Command& command);
@@ -261,8 +265,8 @@ class Session final : public Protocol {
   void answer_reserved(const Body& body);
   void answer_reserved_job(const Body& body);
   void answer_found(const Body& body);
-  void set_aside(const Body& body);
-  std::string put_aside(const Body& body);
+  void answer_unreadable(const Body& body);
+  std::string bury_or_return(const Body& body);
 
   void answer(const queue::Delivery& delivery);
   void answer(const queue::Outcome& outcome, std::string_view done);
@@ -307,7 +311,7 @@ class Session final : public Protocol {
   queue::ClientId client_;
   Caller caller_;
   bool watched_are_allowed_ = false;  // by the token, as lacks_watched() has found
-  FirstLines first_lines_;
+  ProtocolDetector detector_;
   Verb verb_ = Verb::kUnknown;  // of the command that is under way
   State state_ = State::kLine;
   bool input_ended_ = false;

@@ -12,8 +12,6 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-constexpr std::string_view kEnd = "\r\n";
-
 // Of the text of an error, which comes as a body. The engine keeps its beginning.
 constexpr std::uint32_t kMaxErrorText = 64 << 10;
 

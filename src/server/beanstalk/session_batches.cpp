@@ -14,12 +14,10 @@
 
 #include "carillon/queue/never_runs.h"
 #include "server/beanstalk/session.h"
-#include "server/fingerprint.h"
+#include "server/text/fingerprint.h"
 
 namespace carillon::server::beanstalk {
 namespace {
-
-constexpr std::string_view kEnd = "\r\n";
 
 // A step takes less than a millisecond.
 constexpr std::size_t kAtOnce = 64;
@@ -191,7 +189,7 @@ void Session::gather(const queue::JobView& job) {
 void Session::add_gathered(const Body& body) {
   GatheredJobs& gathered = *gathered_;
   if (!body.bytes) {
-    const std::string why = put_aside(body);
+    const std::string why = bury_or_return(body);
     if (!gathered.jobs.empty()) {
       service_.report_store_failure(why);
       return answer_gathered();

@@ -20,12 +20,6 @@ namespace carillon::server::beanstalk {
 
 using queue::Delivery;
 
-namespace {
-
-constexpr std::string_view kEnd = "\r\n";
-
-}  // namespace
-
 void Session::reserve(const Command& c) {
   became_worker();
   const std::optional<queue::Millis> timeout =
@@ -115,16 +109,16 @@ void Session::answer_body(const Body& body) {
 }
 
 void Session::answer_reserved(const Body& body) {
-  if (!body.bytes) return set_aside(body);
+  if (!body.bytes) return answer_unreadable(body);
   answer_job(asked_ == Asked::kReserveAlone ? "JOBS 1\r\nRESERVED " : "RESERVED ", body);
 }
 
-void Session::set_aside(const Body& body) {
-  answer_store_failure(put_aside(body));
+void Session::answer_unreadable(const Body& body) {
+  answer_store_failure(bury_or_return(body));
 }
 
 // The client holds the job, and gets no body of it. Returns why.
-std::string Session::put_aside(const Body& body) {
+std::string Session::bury_or_return(const Body& body) {
   queue::Engine& engine = service_.engine();
   const std::string job = "job " + std::to_string(job_.id);
   if (body.damaged) {

@@ -11,12 +11,10 @@
 #include <utility>
 
 #include "server/beanstalk/session.h"
-#include "server/timestamp.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::beanstalk {
 namespace {
-
-constexpr std::string_view kEnd = "\r\n";
 
 // One command looks at so many jobs, and then answers, so that its client can tell how far it is.
 constexpr std::uint64_t kMostPassed = 262'144;

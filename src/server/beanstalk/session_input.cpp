@@ -8,9 +8,6 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-constexpr std::string_view kEnd = "\r\n";
-constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
-
 // The clock is read at least once in so many steps.
 constexpr unsigned kStepsPerReading = 8;
 
@@ -91,7 +88,7 @@ std::size_t Session::take_line(std::string_view bytes) {
     longest = longest_line(bytes);
     length = bytes.substr(0, longest).find(kEnd);
   }
-  if (first_lines_.is_request(bytes.substr(0, std::min(length, longest - 1))))
+  if (detector_.is_request(bytes.substr(0, std::min(length, longest - 1))))
     return refuse_http(bytes);
   if (length != std::string_view::npos) {
     ++heads_;
@@ -101,7 +98,7 @@ std::size_t Session::take_line(std::string_view bytes) {
       return 0;
     }
     carry_out(command);
-    if (!first_lines_.admits(command.verb)) turn_away(Stranger::kUnknownCommands);
+    if (!detector_.admits(command.verb)) turn_away(RejectReason::kUnknownCommands);
     return length + kEnd.size();
   }
   if (bytes.size() < longest) return 0;
@@ -115,7 +112,7 @@ std::size_t Session::take_line(std::string_view bytes) {
 
 std::size_t Session::skip_long_line(std::string_view bytes) {
   const std::size_t end = bytes.find(kEnd);
-  if (first_lines_.goes_on_as_request(bytes.substr(0, end))) return refuse_http(bytes);
+  if (detector_.goes_on_as_request(bytes.substr(0, end))) return refuse_http(bytes);
   if (end == std::string_view::npos) return bytes.size() - (bytes.ends_with('\r') ? 1 : 0);
   ++heads_;
   state_ = State::kLine;
@@ -125,7 +122,7 @@ std::size_t Session::skip_long_line(std::string_view bytes) {
     replies_.add(0, kBadFormat);
     if (after_line_ != Command::Body::kNone) end_if_lost();
   }
-  if (!first_lines_.admits(Verb::kUnknown)) turn_away(Stranger::kUnknownCommands);
+  if (!detector_.admits(Verb::kUnknown)) turn_away(RejectReason::kUnknownCommands);
   return end + kEnd.size();
 }
 

@@ -8,12 +8,6 @@
 #include "server/beanstalk/stats.h"
 
 namespace carillon::server::beanstalk {
-namespace {
-
-constexpr std::string_view kEnd = "\r\n";
-
-}  // namespace
-
 std::optional<queue::JobId> Session::named_job(const Command& c) {
   return c.key.empty() ? c.id : service_.engine().job_with_key(client_, c.key);
 }

@@ -15,8 +15,6 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-constexpr std::string_view kEnd = "\r\n";
-
 // A page, and a line with a body in it before it ends.
 constexpr std::size_t kPageMemory = kPageBytes + 2 * std::size_t{kMostListedBody};
 

@@ -1,5 +1,5 @@
-// Session: kicks and pauses, and what the audit (server/feed.h) is told of those and of other
-// changes that operators make (session.h).
+// Session: kicks and pauses, and what the audit learns of those and of other changes that operators
+// make (session.h).
 #include <fmt/format.h>
 
 #include <string>
@@ -7,15 +7,9 @@
 #include <utility>
 
 #include "server/beanstalk/session.h"
-#include "server/feed.h"
+#include "server/metrics/feed.h"
 
 namespace carillon::server::beanstalk {
-namespace {
-
-constexpr std::string_view kEnd = "\r\n";
-
-}  // namespace
-
 void Session::audit(std::string_view action, std::string_view target, std::string outcome) {
   service_.feed().tell({.at = service_.last_now().utc_ns / 1'000'000,
                         .who = caller_.shown_as(service_.engine().name_of(client_)),

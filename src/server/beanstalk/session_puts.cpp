@@ -10,9 +10,7 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kExpectedEnd = "EXPECTED_CRLF\r\n";
-constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 constexpr std::string_view kDraining = "DRAINING\r\n";
 
 }  // namespace

@@ -7,18 +7,12 @@
 #include "server/beanstalk/session.h"
 
 namespace carillon::server::beanstalk {
-namespace {
-
-constexpr std::string_view kEnd = "\r\n";
-
-}  // namespace
-
 // A wrong token ends the connection, so that each try costs a new one.
 void Session::show_token(const Command& c) {
   watched_are_allowed_ = false;
   if (caller_.show(c.tube)) return replies_.add(0, "AUTHENTICATED\r\n");
   ++service_.counters().wrong_tokens;
-  stranger_ = Stranger::kWrongToken;
+  rejection_ = RejectReason::kWrongToken;
   replies_.add(0, "NOT_AUTHENTICATED\r\n");
   close();
 }

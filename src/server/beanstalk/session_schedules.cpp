@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/beanstalk/option_values.h"
+#include "server/api/option_values.h"
 #include "server/beanstalk/schedule_options.h"
 #include "server/beanstalk/schedule_stats.h"
 #include "server/beanstalk/session.h"
@@ -15,8 +15,6 @@
 
 namespace carillon::server::beanstalk {
 namespace {
-
-constexpr std::string_view kEnd = "\r\n";
 
 // The names in one list-schedules. The client asks for those after the last one.
 constexpr std::size_t kNamesAtOnce = 1'000;

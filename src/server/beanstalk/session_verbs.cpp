@@ -10,9 +10,6 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-constexpr std::string_view kEnd = "\r\n";
-constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
-
 // Returns true for commands after which the engine may hold more than before. With all others a
 // client can still empty the queue.
 bool takes_memory(Verb verb) {

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <string_view>
 
-#include "server/json_text.h"
-#include "server/timestamp.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::beanstalk {
 namespace {

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "server/beanstalk/command.h"
+#include "server/api/key_owner.h"
+#include "server/api/names.h"
 #include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
-#include "server/key_owner.h"
 
 namespace carillon::server::http {
 
@@ -41,16 +41,15 @@ const json::array& described(const Batch& batch) {
   const json::array* const given = fields.array("jobs");
   const json::array& jobs = given != nullptr ? *given : kNone;
   if (given == nullptr && faults.empty()) fields.fault("jobs", "write a list of jobs");
-  if (given != nullptr && (jobs.empty() || jobs.size() > beanstalk::kMaxBatch)) {
-    fields.fault("jobs",
-                 fmt::format("{} jobs: a batch has 1 to {}", jobs.size(), beanstalk::kMaxBatch));
+  if (given != nullptr && (jobs.empty() || jobs.size() > kMaxBatch)) {
+    fields.fault("jobs", fmt::format("{} jobs: a batch has 1 to {}", jobs.size(), kMaxBatch));
   }
   fields.finish();
   faults.throw_if_any();
   return jobs;
 }
 
-void read_job_at(const Exchange& x, std::size_t n, const json::value& value, Batch& batch,
+void read_job_at(const RequestContext& x, std::size_t n, const json::value& value, Batch& batch,
                  FieldFaults& faults) {
   const std::string at = fmt::format("/jobs/{}", n);
   const json::object* const object = value.if_object();
@@ -73,7 +72,8 @@ json::object told_of(const queue::PutOutcome& put) {
 }
 
 // What stood in the way of all jobs.
-[[noreturn]] void refuse(Exchange& x, const Batch& batch, const queue::BatchOutcome& outcome) {
+[[noreturn]] void refuse(RequestContext& x, const Batch& batch,
+                         const queue::BatchOutcome& outcome) {
   using Result = queue::PutOutcome::Result;
   const queue::PutOutcome& put = outcome.jobs.back();
   if (put.result == Result::kDraining)
@@ -91,7 +91,7 @@ json::object told_of(const queue::PutOutcome& put) {
       .in_state(server::name_of(put.owner));
 }
 
-queue::BatchOutcome put_all(Exchange& x, const Batch& batch) {
+queue::BatchOutcome put_all(RequestContext& x, const Batch& batch) {
   std::vector<queue::NewJob> all;
   all.reserve(batch.jobs.size());
   for (const JobFields& job : batch.jobs) all.push_back({.order = job.order, .body = job.body});
@@ -103,7 +103,7 @@ queue::BatchOutcome put_all(Exchange& x, const Batch& batch) {
   }
 }
 
-void put_them(Exchange& x, Batch& batch) {
+void put_them(RequestContext& x, Batch& batch) {
   x.require_room();
   x.engine().use(x.client(), x.names.front());
   const queue::BatchOutcome outcome = put_all(x, batch);
@@ -119,7 +119,7 @@ void put_them(Exchange& x, Batch& batch) {
 }
 
 // A step reads some jobs; the last one puts all of them. Nothing was put if a job is wrong.
-void read_more(Exchange& x, const std::shared_ptr<Batch>& batch) {
+void read_more(RequestContext& x, const std::shared_ptr<Batch>& batch) {
   constexpr std::size_t kAtOnce = 100;
   const json::array& all = described(*batch);
   FieldFaults faults;
@@ -130,7 +130,7 @@ void read_more(Exchange& x, const std::shared_ptr<Batch>& batch) {
   for (std::size_t n = first; n < batch->jobs.size(); ++n)
     x.hold(sizeof(JobFields) + batch->jobs[n].body.size());
   const bool is_whole = batch->jobs.size() == all.size();
-  x.later([batch, is_whole](Exchange& then) {
+  x.later([batch, is_whole](RequestContext& then) {
     is_whole ? put_them(then, *batch) : read_more(then, batch);
   });
 }
@@ -138,7 +138,7 @@ void read_more(Exchange& x, const std::shared_ptr<Batch>& batch) {
 }  // namespace
 
 // {"jobs":[{"body":"a"},{"body":"b","delay":"30s"}]}
-void put_jobs(Exchange& x) {
+void put_jobs(RequestContext& x) {
   x.tube();  // it is a name
   x.is_put = true;
   const auto batch = std::make_shared<Batch>();

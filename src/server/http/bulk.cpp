@@ -9,14 +9,14 @@
 #include <string>
 #include <utility>
 
-#include "server/beanstalk/command.h"
+#include "server/api/names.h"
+#include "server/api/operations.h"
 #include "server/http/filters.h"
 #include "server/http/job_fields.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
-#include "server/json_text.h"
-#include "server/operations.h"
-#include "server/timestamp.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::http {
 
@@ -73,7 +73,7 @@ json::object json_of(std::uint64_t id, const Operation& operation) {
 }
 
 // What was changed is told, whatever happens then.
-void answer_bulk(Exchange& x, const JobBulk& bulk, std::string_view error = {}) {
+void answer_bulk(RequestContext& x, const JobBulk& bulk, std::string_view error = {}) {
   json::object told = json_of(bulk);
   if (!error.empty()) told["error"] = to_utf8(error);
   if (bulk.dry_run) x.audited_as.clear();
@@ -82,7 +82,7 @@ void answer_bulk(Exchange& x, const JobBulk& bulk, std::string_view error = {}) 
   x.answer({.body = json::serialize(told), .durable_at = x.engine().last_sequence()});
 }
 
-void go_on(Exchange& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_t until_ns) {
+void go_on(RequestContext& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_t until_ns) {
   try {
     x.engine().change_jobs(x.now(), *bulk);
   } catch (const std::runtime_error& error) {  // StoreError, OverLimit
@@ -92,7 +92,7 @@ void go_on(Exchange& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_t unti
   if (bulk->ended()) return answer_bulk(x, *bulk);
   Operations& operations = x.service().operations();
   if (x.now().mono_ns < until_ns || operations.are_full())
-    return x.later([bulk, until_ns](Exchange& then) { go_on(then, bulk, until_ns); });
+    return x.later([bulk, until_ns](RequestContext& then) { go_on(then, bulk, until_ns); });
   if (bulk->dry_run) x.audited_as.clear();
   const std::uint64_t id = operations.begin(std::move(*bulk), x.now());
   x.outcome = fmt::format("goes on as operation {}", id);
@@ -102,7 +102,7 @@ void go_on(Exchange& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_t unti
             .durable_at = x.engine().last_sequence()});
 }
 
-void begin(Exchange& x, JobBulk bulk) {
+void begin(RequestContext& x, JobBulk bulk) {
   if (!x.engine().tube_stats(x.now(), bulk.list.tube))
     throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", bulk.list.tube));
   const auto shared = std::make_shared<JobBulk>(std::move(bulk));
@@ -113,7 +113,7 @@ std::string read_tube(Fields& fields, std::string_view name) {
   const auto text = fields.text(name);
   if (!text) {
     fields.fault(name, "write the name of a tube");
-  } else if (!beanstalk::is_tube_name(*text)) {
+  } else if (!is_tube_name(*text)) {
     fields.fault(name, fmt::format("\"{}\": not the name of a tube", *text));
   }
   return std::string(text.value_or(""));
@@ -133,7 +133,7 @@ void read_bounds(Fields& fields, JobBulk& bulk) {
 }
 
 // {"filter":{"tube":"mail","state":"buried"}, ...} and the bounds.
-void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
+void change(RequestContext& x, JobBulk::Action action, ListOptionsOf of) {
   const json::object object = parse_object(x.request.body);
   FieldFaults faults;
   Fields fields(object, "", faults);
@@ -165,7 +165,7 @@ void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
   begin(x, std::move(bulk));
 }
 
-std::uint64_t operation_id(const Exchange& x) {
+std::uint64_t operation_id(const RequestContext& x) {
   const std::string& text = x.names.front();
   std::uint64_t id = 0;
   const char* const end = text.data() + text.size();
@@ -179,7 +179,7 @@ std::uint64_t operation_id(const Exchange& x) {
                 fmt::format("there is no operation {}; a restart of the server ends them", id));
 }
 
-const Operation& find_operation(const Exchange& x, std::uint64_t id) {
+const Operation& find_operation(const RequestContext& x, std::uint64_t id) {
   const Operation* const found = x.service().operations().find(id);
   if (found == nullptr) throw_no_operation(id);
   const std::string what = fmt::format("operation {}", id);
@@ -188,9 +188,9 @@ const Operation& find_operation(const Exchange& x, std::uint64_t id) {
   return *found;
 }
 
-void kick(Exchange& x, const std::shared_ptr<queue::Kick>& kick_of) {
+void kick(RequestContext& x, const std::shared_ptr<queue::Kick>& kick_of) {
   x.engine().kick(x.client(), x.now(), *kick_of);
-  if (!kick_of->done) return x.later([kick_of](Exchange& then) { kick(then, kick_of); });
+  if (!kick_of->done) return x.later([kick_of](RequestContext& then) { kick(then, kick_of); });
   x.outcome = fmt::format("kicked {}", kick_of->kicked);
   x.answer({.body = json::serialize(json::object{{"kicked", kick_of->kicked}}),
             .durable_at = kick_of->durable_at});
@@ -198,24 +198,24 @@ void kick(Exchange& x, const std::shared_ptr<queue::Kick>& kick_of) {
 
 }  // namespace
 
-void cancel_jobs(Exchange& x) {
+void cancel_jobs(RequestContext& x) {
   change(x, JobBulk::Action::kCancel, ListOptionsOf::kCancel);
 }
 
-void retry_jobs(Exchange& x) {
+void retry_jobs(RequestContext& x) {
   change(x, JobBulk::Action::kRetry, ListOptionsOf::kRetry);
 }
 
-void move_jobs(Exchange& x) {
+void move_jobs(RequestContext& x) {
   change(x, JobBulk::Action::kMove, ListOptionsOf::kMove);
 }
 
-void spread_jobs(Exchange& x) {
+void spread_jobs(RequestContext& x) {
   change(x, JobBulk::Action::kSpread, ListOptionsOf::kSpread);
 }
 
 // Cancels all jobs of the tube that nobody has reserved, or those of {"filter":{...}}.
-void clear_tube(Exchange& x) {
+void clear_tube(RequestContext& x) {
   const json::object object = x.object();
   FieldFaults faults;
   Fields fields(object, "", faults);
@@ -232,7 +232,7 @@ void clear_tube(Exchange& x) {
 }
 
 // {"max":10}; without it all. As the command kick: buried jobs, or delayed ones if there is none.
-void kick_tube(Exchange& x) {
+void kick_tube(RequestContext& x) {
   const json::object object = x.object();
   FieldFaults faults;
   Fields fields(object, "", faults);
@@ -245,14 +245,14 @@ void kick_tube(Exchange& x) {
   kick(x, std::make_shared<queue::Kick>(queue::Kick{.bound = most}));
 }
 
-void answer_operation(Exchange& x) {
+void answer_operation(RequestContext& x) {
   const std::uint64_t id = operation_id(x);
   x.answer({.body = json::serialize(json_of(id, find_operation(x, id))),
             .durable_at = x.engine().last_sequence()});
 }
 
 // What was changed stays so.
-void stop_operation(Exchange& x) {
+void stop_operation(RequestContext& x) {
   const std::uint64_t id = operation_id(x);
   find_operation(x, id);
   x.service().operations().stop(id, x.now());

@@ -18,7 +18,7 @@
 #include "server/http/job_fields.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
-#include "server/timestamp.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::http {
 namespace {
@@ -28,7 +28,7 @@ namespace json = boost::json;
 using queue::UtcMs;
 
 // An answer is about so many jobs, and tells so many reasons.
-constexpr std::uint64_t kMostLookedAt = 10'000;
+constexpr std::uint64_t kMostDeadLookedAt = 10'000;
 constexpr std::size_t kMostReasons = 100;
 // A step reads the stories of so many: of up to 11 KB each.
 constexpr std::size_t kAtOnce = 16;
@@ -49,7 +49,7 @@ struct Reasons {
   std::uint64_t others = 0;  // jobs with further reasons
 };
 
-void add(Exchange& x, Reasons& all, const queue::ListedJob& job) {
+void add(RequestContext& x, Reasons& all, const queue::ListedJob& job) {
   std::optional<std::vector<queue::Attempt>> story(std::in_place);
   if (job.record.extras->has_story) story = x.engine().story(x.now(), job.record.id);
   if (!story) return;  // it has just gone
@@ -84,7 +84,7 @@ json::object json_of(const std::string& tube, const std::string& name, const Rea
 }
 
 // Those with the most jobs come first.
-void answer(Exchange& x, const Reasons& all) {
+void answer(RequestContext& x, const Reasons& all) {
   std::vector<const std::pair<const std::string, Reason>*> sorted;
   for (const auto& reason : all.reasons) sorted.push_back(&reason);
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -102,17 +102,17 @@ void answer(Exchange& x, const Reasons& all) {
   x.answer({.body = json::serialize(told), .durable_at = x.engine().last_sequence()});
 }
 
-void go_on(Exchange& x, const std::shared_ptr<Reasons>& all) {
+void go_on(RequestContext& x, const std::shared_ptr<Reasons>& all) {
   const std::size_t held = all->list.memory();
   for (const auto& job : x.engine().list_jobs(x.now(), all->list, kAtOnce)) add(x, *all, job);
   x.hold(all->list.memory() - held);
-  if (all->list.done || all->list.looked_at >= kMostLookedAt) return answer(x, *all);
-  x.later([all](Exchange& then) { go_on(then, all); });
+  if (all->list.done || all->list.looked_at >= kMostDeadLookedAt) return answer(x, *all);
+  x.later([all](RequestContext& then) { go_on(then, all); });
 }
 
 }  // namespace
 
-void answer_dead(Exchange& x) {
+void answer_dead(RequestContext& x) {
   const auto all = std::make_shared<Reasons>();
   all->list.tube = x.tube();
   all->list.filter.states = queue::bit_of(queue::JobState::kBuried);

@@ -19,7 +19,7 @@ constexpr std::string_view kPolicy =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 // A browser asks each time whether its copy is still right, and gets 304 if it is.
-void answer_file(Exchange& x, std::string_view name) {
+void answer_file(RequestContext& x, std::string_view name) {
   const WebFile* const file = find_web_file(name);
   if (file == nullptr) throw Problem(kNotFound, fmt::format("there is no file {}", name));
   const bool packed = x.request.header("accept-encoding").find("gzip") != std::string_view::npos;
@@ -51,19 +51,19 @@ const WebFile* find_web_file(std::string_view name) {
   return found == files.end() ? nullptr : &*found;
 }
 
-void answer_openapi(Exchange& x) {
+void answer_openapi(RequestContext& x) {
   answer_file(x, "openapi.json");
 }
 
-void answer_docs(Exchange& x) {
+void answer_docs(RequestContext& x) {
   answer_file(x, "docs.html");
 }
 
-void answer_console(Exchange& x) {
+void answer_console(RequestContext& x) {
   answer_file(x, "index.html");
 }
 
-void answer_console_file(Exchange& x) {
+void answer_console_file(RequestContext& x) {
   answer_file(x, x.names.front());
 }
 

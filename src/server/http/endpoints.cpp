@@ -14,18 +14,18 @@
 #include <vector>
 
 #include "carillon/queue/endpoint.h"
-#include "server/beanstalk/command.h"
+#include "server/api/names.h"
 #include "server/http/filters.h"
 #include "server/http/job_fields.h"
 #include "server/http/preconditions.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
-#include "server/json_text.h"
 #include "server/push/pusher.h"
 #include "server/push/signature.h"
 #include "server/push/target_url.h"
 #include "server/push/webhook.h"
-#include "server/timestamp.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::http {
 
@@ -45,18 +45,18 @@ constexpr queue::Millis kMostOverlap = 30 * kUsualOverlap;
 constexpr std::array<std::string_view, 3> kFormats = {"standard", "cloudevents",
                                                       "cloudevents-json"};
 
-const std::string& name_of(const Exchange& x) {
+const std::string& endpoint_name_of(const RequestContext& x) {
   const std::string& name = x.names.front();
-  if (beanstalk::is_tube_name(name)) return name;
+  if (is_tube_name(name)) return name;
   throw Problem(
       kBadRequest,
       fmt::format("\"{}\": the name of an endpoint is like that of a tube: 1 to {} letters, "
                   "digits and any of -+/;.$_(), and no - in front",
-                  name, beanstalk::kMaxTubeName));
+                  name, kMaxTubeName));
 }
 
 // Throws Problem if there is none, or if the caller's token is not good for its tube.
-const Endpoint& endpoint_of(Exchange& x) {
+const Endpoint& endpoint_of(RequestContext& x) {
   const auto& all = x.engine().endpoints();
   const auto found = all.find(x.names.front());
   if (found == all.end())
@@ -121,7 +121,7 @@ void read_headers(Fields& fields, Endpoint& endpoint) {
   }
 }
 
-Endpoint read_endpoint(Exchange& x) {
+Endpoint read_endpoint(RequestContext& x) {
   FieldFaults faults;
   const json::object object = x.object();
   Fields fields(object, "", faults);
@@ -135,7 +135,7 @@ Endpoint read_endpoint(Exchange& x) {
     fields.fault("url", error.what());
   }
   endpoint.tube = fields.text("tube").value_or("");
-  if (!beanstalk::is_tube_name(endpoint.tube))
+  if (!is_tube_name(endpoint.tube))
     fields.fault("tube", fmt::format("\"{}\": not the name of a tube", endpoint.tube));
   read_secrets(fields, endpoint);
   if (const auto format = fields.choice("format", {kFormats[0], kFormats[1], kFormats[2]}))
@@ -165,7 +165,7 @@ json::array secrets_of(const Endpoint& endpoint, queue::UtcMs now) {
   return secrets;
 }
 
-json::object json_of(Exchange& x, const std::string& name, const Endpoint& endpoint) {
+json::object json_of(RequestContext& x, const std::string& name, const Endpoint& endpoint) {
   json::array headers;
   for (const auto& header : endpoint.headers) headers.push_back(json::string(header.first));
   push::PushStatus status;
@@ -196,7 +196,7 @@ json::object json_of(Exchange& x, const std::string& name, const Endpoint& endpo
 }
 
 // `secret`: a new one, or an empty text.
-void set(Exchange& x, const Endpoint& endpoint, unsigned status, const std::string& secret) {
+void set(RequestContext& x, const Endpoint& endpoint, unsigned status, const std::string& secret) {
   try {
     const auto done = x.engine().set_endpoint(x.now(), x.names.front(), endpoint);
     json::object told = json_of(x, x.names.front(), endpoint_of(x));
@@ -209,7 +209,7 @@ void set(Exchange& x, const Endpoint& endpoint, unsigned status, const std::stri
   }
 }
 
-void answer_trial(Exchange& x, const push::PostResult& result) {
+void answer_trial(RequestContext& x, const push::PostResult& result) {
   json::object told;
   if (result.status != 0) told["status"] = result.status;
   if (!result.error.empty()) told["error"] = to_utf8(result.error);
@@ -223,8 +223,8 @@ void answer_trial(Exchange& x, const push::PostResult& result) {
 }  // namespace
 
 // Makes it, or puts another in its place. Without secrets it keeps those it has, or gets one.
-void put_endpoint(Exchange& x) {
-  const std::string& name = name_of(x);
+void put_endpoint(RequestContext& x) {
+  const std::string& name = endpoint_name_of(x);
   Endpoint endpoint = read_endpoint(x);
   x.require_tube(endpoint.tube);
   x.require_room();
@@ -251,20 +251,20 @@ void put_endpoint(Exchange& x) {
                           push::parse_target(endpoint.url).authority);
 }
 
-void answer_endpoint(Exchange& x) {
+void answer_endpoint(RequestContext& x) {
   const Endpoint& endpoint = endpoint_of(x);
   x.answer({.body = json::serialize(json_of(x, x.names.front(), endpoint)),
             .durable_at = x.engine().last_sequence()});
 }
 
-void pause_endpoint(Exchange& x) {
+void pause_endpoint(RequestContext& x) {
   Endpoint endpoint = endpoint_of(x);
   endpoint.paused = true;
   set(x, endpoint, 200, "");
 }
 
 // One that is disabled or that rests, too.
-void resume_endpoint(Exchange& x) {
+void resume_endpoint(RequestContext& x) {
   Endpoint endpoint = endpoint_of(x);
   endpoint.paused = false;
   endpoint.disabled.clear();
@@ -273,7 +273,7 @@ void resume_endpoint(Exchange& x) {
 }
 
 // A new secret signs from now on. Those before do so, too, for a while.
-void rotate_endpoint(Exchange& x) {
+void rotate_endpoint(RequestContext& x) {
   Endpoint endpoint = endpoint_of(x);
   FieldFaults faults;
   const json::object object = x.object();
@@ -296,7 +296,7 @@ void rotate_endpoint(Exchange& x) {
 }
 
 // The answer tells what the endpoint has answered, whatever that is.
-void test_endpoint(Exchange& x) {
+void test_endpoint(RequestContext& x) {
   const Endpoint& endpoint = endpoint_of(x);
   push::Pusher* const pusher = x.service().pusher();
   if (pusher == nullptr || !pusher->try_out(x.client(), x.names.front(), endpoint))
@@ -305,13 +305,13 @@ void test_endpoint(Exchange& x) {
   x.await_trial(answer_trial);
 }
 
-void delete_endpoint(Exchange& x) {
+void delete_endpoint(RequestContext& x) {
   endpoint_of(x);
   const queue::Outcome outcome = x.engine().remove_endpoint(x.now(), x.names.front());
   x.answer({.status = 204, .durable_at = outcome.durable_at});
 }
 
-void list_endpoints(Exchange& x) {
+void list_endpoints(RequestContext& x) {
   const Page page = read_page(x.request);
   const auto& all = x.engine().endpoints();
   json::array told;

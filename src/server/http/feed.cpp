@@ -1,4 +1,4 @@
-// What the feed (server/feed.h) tells: as a stream of events, and what it has kept (routes.h).
+// The feed (server/metrics/feed.h) over HTTP: a stream of events, and what is kept (routes.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "server/feed.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
+#include "server/metrics/feed.h"
 
 namespace carillon::server::http {
 
@@ -17,7 +17,7 @@ namespace {
 
 // Returns the number that the query has for the name; without one, `most`. Throws Problem if it is
 // not from 1 to `most`.
-std::size_t number_asked(const Exchange& x, std::string_view name, std::size_t most) {
+std::size_t number_asked(const RequestContext& x, std::string_view name, std::size_t most) {
   std::size_t number = most;
   for (const auto& [asked, value] : x.request.query) {
     const char* const end = value.data() + value.size();
@@ -32,7 +32,7 @@ std::size_t number_asked(const Exchange& x, std::string_view name, std::size_t m
 
 // A page that begins gets the newest event at once. One that was here before gets what it has
 // missed, as far as it is kept.
-void tell_events(Exchange& x) {
+void tell_events(RequestContext& x) {
   const Feed& feed = x.service().feed();
   std::string_view id = x.request.header("last-event-id");
   if (id.empty()) id = x.request.asked("last_event_id");
@@ -50,7 +50,7 @@ void tell_events(Exchange& x) {
   x.tell_events(after);
 }
 
-void answer_history(Exchange& x) {
+void answer_history(RequestContext& x) {
   const std::size_t most = number_asked(x, "seconds", Feed::kMostSamples);
   const auto& samples = x.service().feed().samples();
   std::string body = R"({"samples":[)";
@@ -64,7 +64,7 @@ void answer_history(Exchange& x) {
 }
 
 // The newest first.
-void answer_audit(Exchange& x) {
+void answer_audit(RequestContext& x) {
   const std::size_t most = number_asked(x, "limit", Feed::kMostActions);
   const auto& actions = x.service().feed().actions();
   std::string body = R"({"actions":[)";

@@ -11,9 +11,9 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "server/beanstalk/command.h"
-#include "server/duration.h"
-#include "server/timestamp.h"
+#include "server/api/names.h"
+#include "server/text/duration.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::http {
 
@@ -21,7 +21,7 @@ namespace json = boost::json;
 
 namespace {
 
-// ISO 8601's units, the larger first, as they stand in server/duration.h.
+// ISO 8601's units, the larger first, as they stand in server/text/duration.h.
 struct Unit {
   char iso;
   std::string_view ours;
@@ -204,7 +204,7 @@ std::optional<queue::UtcMs> Fields::moment(std::string_view name) {
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) {
     const auto ms = number(name, 0, queue::kLastDue);
-    if (!ms || *ms < beanstalk::kFirstSeconds || *ms >= beanstalk::kFirstMillis) return ms;
+    if (!ms || *ms < kFirstSeconds || *ms >= kFirstMillis) return ms;
     fault(name, fmt::format("{}: seconds since 1970? The unit is milliseconds", *ms));
     return std::nullopt;
   }

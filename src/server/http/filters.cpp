@@ -27,7 +27,7 @@ struct Name {
 constexpr std::array kFilter = {Name{"state", "state"}, Name{"group", "group"},
                                 Name{"key_prefix", "key-prefix"}, Name{"due_after", "due-after"},
                                 Name{"due_before", "due-before"}};
-constexpr std::array kPage = {Name{"page_size", "limit"}, Name{"page_token", "after"}};
+constexpr std::array kPageNames = {Name{"page_size", "limit"}, Name{"page_token", "after"}};
 
 // Returns why the value is wrong; none if it is right.
 std::optional<std::string> fault_of(Name name, const std::string& value, ListOptionsOf of) {
@@ -57,7 +57,7 @@ ListOptions read_job_query(const Request& request) {
     const auto& [name, value] = asked;
     const auto is_it = [&](const Name& one) { return one.here == asked.first; };
     const auto* found = std::find_if(kFilter.begin(), kFilter.end(), is_it);
-    if (found == kFilter.end()) found = std::find_if(kPage.begin(), kPage.end(), is_it);
+    if (found == kFilter.end()) found = std::find_if(kPageNames.begin(), kPageNames.end(), is_it);
     if (auto why = fault_of(*found, value, ListOptionsOf::kList))
       faults.add("?" + name, *std::move(why));
     append(options, *found, value);

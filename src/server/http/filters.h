@@ -3,7 +3,7 @@
 //   GET /v1/tubes/mail/jobs?state=buried,dead&due_before=2030-01-01T00:00:00Z&page_size=50
 //   {"filter":{"tube":"mail","key_prefix":"order-"},"dry_run":true}
 //
-// The values are those of the options of list-jobs (server/beanstalk/list_options.h), and are
+// The values are those of the options of list-jobs (server/api/list_options.h), and are
 // checked there.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "server/beanstalk/list_options.h"
+#include "server/api/list_options.h"
 #include "server/http/fields.h"
 #include "server/http/request.h"
 

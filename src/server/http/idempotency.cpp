@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "server/beanstalk/command.h"
-#include "server/fingerprint.h"
+#include "server/api/names.h"
 #include "server/http/problem.h"
+#include "server/text/fingerprint.h"
 
 namespace carillon::server::http {
 
@@ -51,12 +51,12 @@ std::string_view without_quotes(std::string_view header) {
   return is_string ? header.substr(1, end - 1) : header;
 }
 
-std::uint64_t mono_ms(const Exchange& x) {
+std::uint64_t mono_ms(const RequestContext& x) {
   return x.now().mono_ns / 1'000'000;
 }
 
 // Returns true if a put had the key in the last 24 h.
-bool was_put(Exchange& x, const Once& once) {
+bool was_put(RequestContext& x, const Once& once) {
   return x.service().engine().knows_token(once.own_key);
 }
 
@@ -67,11 +67,11 @@ Problem other_request(std::string_view key) {
 
 }  // namespace
 
-std::optional<Once> once_of(Exchange& x) {
+std::optional<Once> once_of(RequestContext& x) {
   const std::string_view header = x.request.header(kHeader);
   if (header.empty()) return std::nullopt;
   const std::string_view key = without_quotes(header);
-  if (!beanstalk::is_key(key) || key.find('"') != std::string_view::npos) {
+  if (!is_key(key) || key.find('"') != std::string_view::npos) {
     throw Problem(kBadRequest, fmt::format("Idempotency-Key: {}: write \"KEY\", with 1 to {} bytes "
                                            "and no space or control character in it",
                                            key, queue::kMaxKey));
@@ -86,7 +86,7 @@ std::optional<Once> once_of(Exchange& x) {
         .with("Retry-After", "1")
         .at_once();
   }
-  const auto* first = x.service().first_answers().find(own_key, mono_ms(x));
+  const auto* first = x.service().idempotency_cache().find(own_key, mono_ms(x));
   if (first != nullptr && first->fingerprint != fingerprint) throw other_request(key);
   return Once{.key = std::string(key),
               .own_key = std::move(own_key),
@@ -108,9 +108,9 @@ void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome) 
   if (once && outcome.result == Result::kPut) once->claim.answered(outcome.durable_at);
 }
 
-std::optional<Reply> kept_answer(Exchange& x, const std::optional<Once>& once) {
+std::optional<Reply> kept_answer(RequestContext& x, const std::optional<Once>& once) {
   if (!once) return std::nullopt;
-  const auto* first = x.service().first_answers().find(once->own_key, mono_ms(x));
+  const auto* first = x.service().idempotency_cache().find(once->own_key, mono_ms(x));
   if (first == nullptr) return std::nullopt;
   x.outcome = "answered again";
   Reply reply = first->reply;
@@ -118,15 +118,15 @@ std::optional<Reply> kept_answer(Exchange& x, const std::optional<Once>& once) {
   return reply;
 }
 
-std::optional<Reply> first_answer(Exchange& x, const std::optional<Once>& once) {
+std::optional<Reply> first_answer(RequestContext& x, const std::optional<Once>& once) {
   if (once && was_put(x, *once)) throw other_request(once->key);
   return kept_answer(x, once);
 }
 
-void keep_answer(Exchange& x, std::optional<Once>& once, const Reply& reply) {
+void keep_answer(RequestContext& x, std::optional<Once>& once, const Reply& reply) {
   if (!once || reply.status >= 300 || x.changed_nothing) return;
   once->claim.answered(reply.durable_at);
-  x.service().first_answers().keep(once->own_key, once->fingerprint, reply, mono_ms(x));
+  x.service().idempotency_cache().keep(once->own_key, once->fingerprint, reply, mono_ms(x));
 }
 
 }  // namespace carillon::server::http

@@ -10,7 +10,7 @@
 //
 // The engine stores the key of a put with the jobs, in one append, for 24 h (queue::BatchOrder): so
 // the same request puts nothing more, also after a crash, and is answered as before. The answers to
-// other requests are kept in memory (first_answers.h), and so is that to an `ignore`d put:
+// other requests are kept in memory (idempotency_cache.h), and so is that to an `ignore`d put:
 // kept_answer().
 // While the answer to the first one is not out, the same request is refused (requests_in_flight.h).
 // Source: draft-ietf-httpapi-idempotency-key-header.
@@ -21,10 +21,10 @@
 #include <string_view>
 
 #include "carillon/queue/commands.h"
-#include "server/http/exchange.h"
+#include "server/api/requests_in_flight.h"
 #include "server/http/problem.h"
 #include "server/http/reply.h"
-#include "server/requests_in_flight.h"
+#include "server/http/request_context.h"
 
 namespace carillon::server::http {
 
@@ -38,7 +38,7 @@ struct Once {
 
 // Returns none if the request has no such header. Throws Problem if it is none: a string in quotes,
 // or a bare one, of 1 to queue::kMaxKey bytes; or if the key is in flight.
-std::optional<Once> once_of(Exchange& x);
+std::optional<Once> once_of(RequestContext& x);
 
 // Returns an order that points into `once`; the answer has the job, if it is one.
 queue::BatchOrder order_of(const std::optional<Once>& once);
@@ -47,10 +47,10 @@ void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome);
 
 // Returns the answer that is kept in memory under the key. REQUIRES: `once` is that of once_of(),
 // which has refused the key if this answer was to another request.
-std::optional<Reply> kept_answer(Exchange& x, const std::optional<Once>& once);
+std::optional<Reply> kept_answer(RequestContext& x, const std::optional<Once>& once);
 // The same for a request that puts nothing. Throws Problem if a put had the key.
-std::optional<Reply> first_answer(Exchange& x, const std::optional<Once>& once);
+std::optional<Reply> first_answer(RequestContext& x, const std::optional<Once>& once);
 // Keeps the answer, if it tells of a change. The request is in flight until the answer may leave.
-void keep_answer(Exchange& x, std::optional<Once>& once, const Reply& reply);
+void keep_answer(RequestContext& x, std::optional<Once>& once, const Reply& reply);
 
 }  // namespace carillon::server::http

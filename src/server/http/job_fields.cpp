@@ -12,12 +12,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "server/attributes.h"
-#include "server/beanstalk/command.h"
-#include "server/beanstalk/job_options.h"
+#include "server/api/attributes.h"
+#include "server/api/names.h"
 #include "server/http/reply.h"
-#include "server/json_text.h"
-#include "server/timestamp.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::http {
 
@@ -211,11 +210,11 @@ void show_attributes(const std::string& attributes, json::object& job) {
 }
 
 std::string key_fault(std::string_view what, std::string_view text) {
-  return fmt::format("\"{}\": a {} has {}", text, what, beanstalk::kKeyRule);
+  return fmt::format("\"{}\": a {} has {}", text, what, kKeyRule);
 }
 
 void require_key(std::string_view text) {
-  if (!beanstalk::is_key(text)) throw Problem(kBadRequest, key_fault("key", text));
+  if (!is_key(text)) throw Problem(kBadRequest, key_fault("key", text));
 }
 
 void read_job(const json::object& object, const std::string& at, FieldFaults& faults,
@@ -223,17 +222,17 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
   Fields fields(object, at, faults);
   queue::PutOrder& order = job.order;
   const auto priority = fields.number("priority", 0, UINT32_MAX);
-  order.priority = static_cast<queue::Priority>(priority.value_or(beanstalk::kUsualPriority));
+  order.priority = static_cast<queue::Priority>(priority.value_or(kUsualPriority));
   std::optional<queue::Millis> delay;
   read_times(fields, delay, order.due_at);
   order.due_in = delay.value_or(0);
   order.ttr = read_ttr(fields).value_or(order.ttr);
   if (const auto key = fields.text("key")) {
-    if (!beanstalk::is_key(*key)) fields.fault("key", key_fault("key", *key));
+    if (!is_key(*key)) fields.fault("key", key_fault("key", *key));
     job.key = *key;
   }
   if (const auto group = fields.text("group")) {
-    if (!beanstalk::is_key(*group)) fields.fault("group", key_fault("group", *group));
+    if (!is_key(*group)) fields.fault("group", key_fault("group", *group));
     job.group = *group;
   }
   if (const auto what =

@@ -44,7 +44,7 @@ void read_retry(const boost::json::object& object, const std::string& at, FieldF
 void read_own_retry(Fields& fields, FieldFaults& faults, queue::RetryPolicy& policy);
 boost::json::object json_of(const queue::RetryPolicy& policy);
 std::optional<queue::Millis> read_expires_in(Fields& fields);
-// What is kept with a job, as one word (server/attributes.h); empty if there is nothing.
+// What is kept with a job, as one word (server/api/attributes.h); empty if there is nothing.
 std::string read_attributes(Fields& fields);
 // Adds them to what is shown of a job.
 void show_attributes(const std::string& attributes, boost::json::object& job);

@@ -11,7 +11,7 @@
 
 namespace carillon::server::http {
 
-void put_job(Exchange& x) {
+void put_job(RequestContext& x) {
   x.use_tube();
   x.is_put = true;
   JobFields job;
@@ -34,23 +34,23 @@ void put_job(Exchange& x) {
   x.answer(std::move(reply));
 }
 
-void answer_job(Exchange& x) {
+void answer_job(RequestContext& x) {
   answer_one(x, x.job_id());
 }
 
-void answer_job_body(Exchange& x) {
+void answer_job_body(RequestContext& x) {
   answer_body(x, x.job_id());
 }
 
-void patch_job(Exchange& x) {
+void patch_job(RequestContext& x) {
   patch_one(x, x.job_id());
 }
 
-void cancel_job(Exchange& x) {
+void cancel_job(RequestContext& x) {
   cancel_one(x, x.job_id());
 }
 
-void kick_job(Exchange& x) {
+void kick_job(RequestContext& x) {
   const queue::Outcome outcome = x.engine().kick_job(x.now(), x.job_id());
   if (!outcome.done)
     throw Problem(kNotFound, fmt::format("there is no delayed, buried or dead job {}", x.job_id()));

@@ -10,11 +10,11 @@ namespace carillon::server::http {
 
 namespace {
 
-std::string no_job_with_key(const Exchange& x) {
+std::string no_job_with_key(const RequestContext& x) {
   return fmt::format("tube {} has no job with the key {}", x.names[0], x.names[1]);
 }
 
-queue::JobId named_job(Exchange& x) {
+queue::JobId named_job(RequestContext& x) {
   x.use_tube();
   if (const auto id = x.engine().job_with_key(x.client(), x.names[1])) return *id;
   throw Problem(kNotFound, no_job_with_key(x));
@@ -36,7 +36,7 @@ void refuse_headers(const Request& request) {
 
 // The same PUT twice leaves one job. `If-None-Match: *` only creates, `If-Match` only
 // replaces. What they do not allow is answered 412 (RFC 9110, 13.1).
-void put_key(Exchange& x) {
+void put_key(RequestContext& x) {
   x.use_tube();
   x.is_put = true;
   require_key(x.names[1]);
@@ -72,15 +72,15 @@ void put_key(Exchange& x) {
   x.answer(reply_to_put(x, batch));
 }
 
-void answer_key(Exchange& x) {
+void answer_key(RequestContext& x) {
   answer_one(x, named_job(x));
 }
 
-void patch_key(Exchange& x) {
+void patch_key(RequestContext& x) {
   patch_one(x, named_job(x));
 }
 
-void cancel_key(Exchange& x) {
+void cancel_key(RequestContext& x) {
   cancel_one(x, named_job(x));
 }
 

@@ -1,5 +1,5 @@
 // Leases: jobs that a worker reserves by one request and ends by another (routes.h, leases.h).
-#include "server/leases.h"
+#include "server/api/leases.h"
 
 #include <fmt/format.h>
 
@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "server/beanstalk/batch.h"
+#include "server/api/names.h"
 #include "server/http/fields.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
-#include "server/timestamp.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::http {
 
@@ -39,7 +39,7 @@ class Reservation {
     std::string shown;  // as JSON, but for the lease
   };
 
-  Reservation(Exchange& x, std::string_view name)
+  Reservation(RequestContext& x, std::string_view name)
       : worker(x.service().leases().begin(x.client(), x.names.front(), name, x.now())),
         service_(x.service()) {}
   Reservation(const Reservation&) = delete;
@@ -74,7 +74,7 @@ std::optional<queue::Millis> read_lease(Fields& fields) {
 }
 
 // No later than the lease ends.
-std::string end_of_lease(const Exchange& x, queue::Millis time) {
+std::string end_of_lease(const RequestContext& x, queue::Millis time) {
   return format_timestamp(std::min(x.now().utc_ns / 1'000'000 + time - 1, queue::kLastDue));
 }
 
@@ -82,7 +82,7 @@ std::string end_of_lease(const Exchange& x, queue::Millis time) {
 
 // The leases begin now, as reading the bodies may have taken long. A job whose ttr was over
 // meanwhile is another one's.
-void answer_reserved(Exchange& x, const Reserved& reserved) {
+void answer_reserved(RequestContext& x, const Reserved& reserved) {
   std::string jobs;
   queue::Sequence durable_at = 0;
   for (Reservation::Job& job : reserved->jobs) {
@@ -103,15 +103,16 @@ void answer_reserved(Exchange& x, const Reserved& reserved) {
 }
 
 // The first job may have been waited for, the others must be ready now, and fit in.
-void take_next(Exchange& x, const Reserved& reserved);
+void take_next(RequestContext& x, const Reserved& reserved);
 
-void go_on(Exchange& x, const Reserved& reserved) {
+void go_on(RequestContext& x, const Reserved& reserved) {
   if (reserved->jobs.size() == reserved->most) return answer_reserved(x, reserved);
-  x.later([reserved](Exchange& then) { take_next(then, reserved); });
+  x.later([reserved](RequestContext& then) { take_next(then, reserved); });
 }
 
 // A job whose body is damaged would come again and again: it is buried.
-void put_aside(Exchange& x, const Reserved& reserved, const queue::JobView& job, const Body& body) {
+void bury_or_return(RequestContext& x, const Reserved& reserved, const queue::JobView& job,
+                    const Body& body) {
   x.service().report_store_failure(fmt::format("job {}: {}", job.id, body.error));
   if (body.damaged) {
     x.engine().bury(reserved->worker, x.now(), job.id, job.priority);
@@ -123,7 +124,7 @@ void put_aside(Exchange& x, const Reserved& reserved, const queue::JobView& job,
 }
 
 // `body` is none if it is too large: the worker fetches it by its lease.
-void add(Exchange& x, const Reserved& reserved, const queue::JobView& job,
+void add(RequestContext& x, const Reserved& reserved, const queue::JobView& job,
          std::optional<std::string_view> body) {
   const auto stats = x.engine().job_stats(x.now(), job.id);
   if (!stats) return go_on(x, reserved);
@@ -136,22 +137,26 @@ void add(Exchange& x, const Reserved& reserved, const queue::JobView& job,
 }
 
 // If there is no memory for the first job, hold() says so, and the job is ready again.
-void take(Exchange& x, const Reserved& reserved, const queue::JobView& job) {
+void take(RequestContext& x, const Reserved& reserved, const queue::JobView& job) {
   if (job.body_bytes > queue::kBodyPiece) return add(x, reserved, job, std::nullopt);
   x.read_body(
       job,
-      [reserved, job](Exchange& then, std::string_view body) { add(then, reserved, job, body); },
-      [reserved, job](Exchange& then, const Body& body) { put_aside(then, reserved, job, body); });
+      [reserved, job](RequestContext& then, std::string_view body) {
+        add(then, reserved, job, body);
+      },
+      [reserved, job](RequestContext& then, const Body& body) {
+        bury_or_return(then, reserved, job, body);
+      });
 }
 
-void take_delivered(Exchange& x, const Reserved& reserved, const queue::Delivery& delivery) {
+void take_delivered(RequestContext& x, const Reserved& reserved, const queue::Delivery& delivery) {
   if (delivery.kind == queue::Delivery::Kind::kReserved) return take(x, reserved, delivery.job);
   answer_reserved(x, reserved);
 }
 
-void take_next(Exchange& x, const Reserved& reserved) {
+void take_next(RequestContext& x, const Reserved& reserved) {
   const std::size_t most =
-      std::min(beanstalk::kMaxBatchBytes, std::max(kOwnReplies, x.service().most_for_one()));
+      std::min(kMaxBatchBytes, std::max(kOwnReplies, x.service().most_for_one()));
   std::optional<queue::JobView> next;
   try {
     next = x.engine().reserve_next(reserved->worker, x.now(), most - std::min(most, x.held()));
@@ -169,14 +174,14 @@ void take_next(Exchange& x, const Reserved& reserved) {
                 "ended, or the server has restarted");
 }
 
-Lease lease_of(Exchange& x) {
+Lease lease_of(RequestContext& x) {
   const auto lease = x.service().leases().find(x.names.front());
   if (!lease) throw_lease_over();
   return *lease;
 }
 
 // The job of the lease has gone, or will.
-void end(Exchange& x, Lease lease, Reply reply) {
+void end(RequestContext& x, Lease lease, Reply reply) {
   x.service().leases().answered(lease.worker, x.now());
   x.answer(std::move(reply));
 }
@@ -189,7 +194,7 @@ std::string_view name_of(queue::FailOutcome::Result result, queue::Millis delay)
 }
 
 // The job comes again as if nobody had tried.
-void release(Exchange& x, Lease lease, std::optional<queue::Priority> priority,
+void release(RequestContext& x, Lease lease, std::optional<queue::Priority> priority,
              queue::Millis delay) {
   const bool is_cancelled = x.engine().cancel_asked(lease.worker, lease.job);
   const auto outcome =
@@ -205,7 +210,7 @@ void release(Exchange& x, Lease lease, std::optional<queue::Priority> priority,
 }  // namespace
 
 // {"max":10,"wait":"20s","lease":"60s","worker":"host-7"}: all of it may be left out.
-void reserve_jobs(Exchange& x) {
+void reserve_jobs(RequestContext& x) {
   x.tube();  // it is a name
   const json::object object = x.object();
   FieldFaults faults;
@@ -226,12 +231,13 @@ void reserve_jobs(Exchange& x) {
   reserved->lease = lease;
   if (const auto first = x.engine().reserve(reserved->worker, x.now(), wait))
     return take_delivered(x, reserved, *first);
-  x.await_delivery(reserved->worker, [reserved](Exchange& then, const queue::Delivery& delivery) {
-    take_delivered(then, reserved, delivery);
-  });
+  x.await_delivery(reserved->worker,
+                   [reserved](RequestContext& then, const queue::Delivery& delivery) {
+                     take_delivered(then, reserved, delivery);
+                   });
 }
 
-void ack_lease(Exchange& x) {
+void ack_lease(RequestContext& x) {
   const Lease lease = lease_of(x);
   // Anybody may delete a job that is ready again.
   if (!x.engine().touch(lease.worker, x.now(), lease.job).done) throw_lease_over();
@@ -240,7 +246,7 @@ void ack_lease(Exchange& x) {
 }
 
 // {"delay":"30s","error":"disk full","priority":7}; {"failed":false}: it was no attempt.
-void nack_lease(Exchange& x) {
+void nack_lease(RequestContext& x) {
   const Lease lease = lease_of(x);
   const json::object object = x.object();
   FieldFaults faults;
@@ -268,7 +274,7 @@ void nack_lease(Exchange& x) {
 }
 
 // The lease goes on as it is.
-void answer_lease_body(Exchange& x) {
+void answer_lease_body(RequestContext& x) {
   const Lease lease = lease_of(x);
   const auto job = x.engine().peek(x.now(), lease.job);
   if (!job || !x.engine().holds(lease.worker, lease.job)) throw_lease_over();
@@ -276,7 +282,7 @@ void answer_lease_body(Exchange& x) {
 }
 
 // {"lease":"60s"}; without it the job's own ttr.
-void extend_lease(Exchange& x) {
+void extend_lease(RequestContext& x) {
   const Lease lease = lease_of(x);
   const json::object object = x.object();
   FieldFaults faults;

@@ -45,12 +45,12 @@ struct JobList {
   json::array jobs = {};
 };
 
-void answer(Exchange& x, json::object page, std::string_view next) {
+void answer(RequestContext& x, json::object page, std::string_view next) {
   page["next_page_token"] = next.empty() ? json::value(nullptr) : json::value(next);
   x.answer({.body = json::serialize(page), .durable_at = x.engine().last_sequence()});
 }
 
-void go_on(Exchange& x, const std::shared_ptr<JobList>& list) {
+void go_on(RequestContext& x, const std::shared_ptr<JobList>& list) {
   queue::JobListing& listing = list->listing;
   const std::size_t held = listing.memory();
   for (const queue::ListedJob& job :
@@ -60,7 +60,8 @@ void go_on(Exchange& x, const std::shared_ptr<JobList>& list) {
   }
   x.hold(listing.memory() - held);
   const bool is_full = list->jobs.size() == list->most || listing.looked_at >= kMostLookedAt;
-  if (!listing.done && !is_full) return x.later([list](Exchange& then) { go_on(then, list); });
+  if (!listing.done && !is_full)
+    return x.later([list](RequestContext& then) { go_on(then, list); });
   json::object page{{"jobs", std::move(list->jobs)}};
   if (listing.incomplete) page["incomplete"] = true;
   answer(x, std::move(page), listing.done ? "" : to_text(listing.next));
@@ -74,7 +75,7 @@ struct TubeList {
   json::array tubes = {};
 };
 
-void show_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
+void show_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
   constexpr int kAtOnce = 50;
   for (int n = 0; n < kAtOnce && !list->names.empty(); ++n) {
     const std::string name = list->names.extract(list->names.begin()).value();
@@ -83,13 +84,14 @@ void show_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
       list->tubes.push_back(json_of(*stats));
     x.hold(2 << 10);
   }
-  if (!list->names.empty()) return x.later([list](Exchange& then) { show_tubes(then, list); });
+  if (!list->names.empty())
+    return x.later([list](RequestContext& then) { show_tubes(then, list); });
   answer(x, {{"tubes", std::move(list->tubes)}}, list->left > 0 ? list->page.after : "");
 }
 
-void begin_tubes(Exchange& x, const std::shared_ptr<TubeList>& list);
+void begin_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list);
 
-void find_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
+void find_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
   const auto names = x.engine().next_tubes(x.client());
   if (!names) return begin_tubes(x, list);  // too many were forgotten meanwhile
   list->left -= names->size();
@@ -97,14 +99,14 @@ void find_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
     if (name > list->page.after && x.may_use(name)) list->names.insert(name);
   // One more than the page has tells whether others follow.
   while (list->names.size() > list->page.size + 1) list->names.erase(std::prev(list->names.end()));
-  if (list->left > 0) return x.later([list](Exchange& then) { find_tubes(then, list); });
+  if (list->left > 0) return x.later([list](RequestContext& then) { find_tubes(then, list); });
   const bool goes_on = list->names.size() > list->page.size;
   if (goes_on) list->names.erase(std::prev(list->names.end()));
   list->left = goes_on ? 1 : 0;
   show_tubes(x, list);
 }
 
-void begin_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
+void begin_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
   list->names.clear();
   list->left = x.engine().list_tubes(x.client()).tubes;
   find_tubes(x, list);
@@ -127,7 +129,7 @@ std::uint32_t group_number_of(const std::string& token) {
                     fmt::format("\"{}\": not what an answer calls next_page_token", token));
 }
 
-void show_groups(Exchange& x, const std::shared_ptr<GroupList>& list) {
+void show_groups(RequestContext& x, const std::shared_ptr<GroupList>& list) {
   constexpr std::size_t kAtOnce = 50;
   const auto page =
       x.engine().list_groups(x.now(), x.tube(), list->next, std::min(list->left, kAtOnce));
@@ -141,14 +143,14 @@ void show_groups(Exchange& x, const std::shared_ptr<GroupList>& list) {
       list->groups.push_back(json_of(x.tube(), group.name, group.stats));
   }
   if (list->next != 0 && list->left > 0)
-    return x.later([list](Exchange& then) { show_groups(then, list); });
+    return x.later([list](RequestContext& then) { show_groups(then, list); });
   const std::string next = list->next == 0 ? "" : std::to_string(list->next);
   answer(x, {{"groups", std::move(list->groups)}}, next);
 }
 
 }  // namespace
 
-void list_groups(Exchange& x) {
+void list_groups(RequestContext& x) {
   const Page page = read_page(x.request);
   const auto list = std::make_shared<GroupList>();
   list->next = group_number_of(page.after);
@@ -156,7 +158,7 @@ void list_groups(Exchange& x) {
   show_groups(x, list);
 }
 
-void list_jobs(Exchange& x) {
+void list_jobs(RequestContext& x) {
   const std::string& tube = x.tube();
   const beanstalk::ListOptions options = read_job_query(x.request);
   const auto list = std::make_shared<JobList>();
@@ -165,7 +167,7 @@ void list_jobs(Exchange& x) {
   go_on(x, list);
 }
 
-void list_tubes(Exchange& x) {
+void list_tubes(RequestContext& x) {
   const auto list = std::make_shared<TubeList>();
   list->page = read_page(x.request);
   begin_tubes(x, list);

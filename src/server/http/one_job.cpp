@@ -11,15 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "server/attributes.h"
-#include "server/key_owner.h"
+#include "server/api/attributes.h"
+#include "server/api/key_owner.h"
 
 namespace carillon::server::http {
 
 namespace {
 
 // Answers with the job as it is; the body is none if it is too large.
-void answer_with(Exchange& x, const queue::JobStats& stats, std::optional<std::string_view> body) {
+void answer_with(RequestContext& x, const queue::JobStats& stats,
+                 std::optional<std::string_view> body) {
   const auto story = x.engine().story(x.now(), stats.record.id);
   boost::json::object job = json_of(stats, story.value_or(std::vector<queue::Attempt>()), body);
   if (!body) job["body_url"] = fmt::format("/v1/jobs/{}/body", stats.record.id);
@@ -28,7 +29,7 @@ void answer_with(Exchange& x, const queue::JobStats& stats, std::optional<std::s
             .durable_at = stats.durable_at});
 }
 
-void require_size(Exchange& x, std::string_view body) {
+void require_size(RequestContext& x, std::string_view body) {
   if (const std::string why = size_fault(x, body); !why.empty()) throw Problem(kTooLarge, why);
 }
 
@@ -61,7 +62,7 @@ bool names(std::string_view list, std::string_view tag) {
   return false;
 }
 
-std::string attributes_after(Exchange& x, queue::JobId id, const boost::json::object& patch) {
+std::string attributes_after(RequestContext& x, queue::JobId id, const boost::json::object& patch) {
   const auto stats = x.engine().job_stats(x.now(), id);
   if (!stats) throw no_such_job(id);
   try {
@@ -76,7 +77,7 @@ std::string attributes_after(Exchange& x, queue::JobId id, const boost::json::ob
 // Adds to the reply the job that was put, or the one that has its key. The latter may be another
 // client's, so it is shown to whoever may look at it; others learn its state. Of a job that is gone
 // no more is known.
-void tell_job(Exchange& x, const queue::BatchOutcome& batch, Reply& reply) {
+void tell_job(RequestContext& x, const queue::BatchOutcome& batch, Reply& reply) {
   const queue::PutOutcome& put = batch.jobs.front();
   const bool is_met = put.result == queue::PutOutcome::Result::kExists;
   if (is_met) {
@@ -97,7 +98,7 @@ void tell_job(Exchange& x, const queue::BatchOutcome& batch, Reply& reply) {
 }
 
 // To a caller who may change the job, and not look at it.
-void answer_changed(Exchange& x, queue::JobId id, queue::Sequence durable_at) {
+void answer_changed(RequestContext& x, queue::JobId id, queue::Sequence durable_at) {
   Reply reply{.body = fmt::format(R"({{"id":{}}})", id), .durable_at = durable_at};
   if (const auto stats = x.engine().job_stats(x.now(), id))
     reply.headers.emplace_back("ETag", etag_of(*stats));
@@ -132,13 +133,13 @@ Problem taken(const ProblemKind& kind, const queue::PutOutcome& put) {
       .with("Location", path_of(put.id));
 }
 
-void answer_body(Exchange& x, queue::JobId id) {
+void answer_body(RequestContext& x, queue::JobId id) {
   const auto job = x.engine().peek(x.now(), id);
   if (!job) throw no_such_job(id);
   x.hold(std::min<std::size_t>(job->body_bytes, queue::kBodyPiece));
   x.read_body(
       id, job->body_id,
-      [job = *job](Exchange& then, std::string_view piece) {
+      [job = *job](RequestContext& then, std::string_view piece) {
         Reply reply{.type = "application/octet-stream",
                     .body = std::string(piece),
                     .durable_at = job.durable_at};
@@ -153,14 +154,14 @@ void answer_body(Exchange& x, queue::JobId id) {
       answer_body);
 }
 
-std::string size_fault(const Exchange& x, std::string_view body) {
+std::string size_fault(const RequestContext& x, std::string_view body) {
   const std::size_t most =
       std::min<std::size_t>(x.service().options().max_job_size, queue::kBodyPiece);
   if (body.size() <= most) return {};
   return fmt::format("the body of the job has {} bytes; the limit is {}", body.size(), most);
 }
 
-Problem too_far(Exchange& x, const queue::PutOrder& order, const std::string& at) {
+Problem too_far(RequestContext& x, const queue::PutOrder& order, const std::string& at) {
   constexpr queue::Millis kLongest = queue::kLastDue;
   // A moment stands instead of the delay, and the spread counts from either.
   const auto fits = [&](queue::Millis later) {
@@ -183,13 +184,13 @@ Problem never_runs(const queue::NeverRuns& refused, bool is_moment, const std::s
                  {{pointer, refused.what()}});
 }
 
-std::string told_rate(Exchange& x) {
+std::string told_rate(RequestContext& x) {
   const queue::Limits rate = x.engine().tube_settings(x.names.front()).put_rate;
   return fmt::format("{} jobs per {} may be put into the tube {}, and {} after a rest", rate.rate,
                      shown_duration(rate.period), x.names.front(), rate.burst);
 }
 
-Problem too_fast(Exchange& x, queue::Millis wait) {
+Problem too_fast(RequestContext& x, queue::Millis wait) {
   constexpr queue::Millis kSecond = 1'000;
   const queue::Millis seconds = std::max<queue::Millis>((wait + kSecond - 1) / kSecond, 1);
   return Problem(kTooFast, fmt::format("{}; try again in {} ms", told_rate(x), wait))
@@ -197,7 +198,7 @@ Problem too_fast(Exchange& x, queue::Millis wait) {
       .at_once();
 }
 
-queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrder& order) {
+queue::BatchOutcome put(RequestContext& x, const JobFields& job, const queue::BatchOrder& order) {
   x.require_room();
   require_size(x, job.body);
   const queue::NewJob one{.order = job.order, .body = job.body};
@@ -211,7 +212,7 @@ queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrd
   }
 }
 
-Reply reply_to_put(Exchange& x, const queue::BatchOutcome& batch) {
+Reply reply_to_put(RequestContext& x, const queue::BatchOutcome& batch) {
   using Result = queue::PutOutcome::Result;
   const queue::PutOutcome& outcome = batch.jobs.front();
   switch (outcome.result) {
@@ -242,7 +243,7 @@ Reply reply_to_put(Exchange& x, const queue::BatchOutcome& batch) {
   return reply;
 }
 
-void answer_one(Exchange& x, queue::JobId id) {
+void answer_one(RequestContext& x, queue::JobId id) {
   const auto stats = x.engine().job_stats(x.now(), id);
   if (!stats) throw no_such_job(id);
   if (std::string tag = etag_of(*stats); is_known(x.request, tag)) {
@@ -252,11 +253,13 @@ void answer_one(Exchange& x, queue::JobId id) {
   if (stats->record.body_bytes > queue::kBodyPiece) return answer_with(x, *stats, std::nullopt);
   x.read_body(
       id, stats->record.body_id(),
-      [stats = *stats](Exchange& then, std::string_view body) { answer_with(then, stats, body); },
+      [stats = *stats](RequestContext& then, std::string_view body) {
+        answer_with(then, stats, body);
+      },
       answer_one);
 }
 
-void require_match(Exchange& x, queue::JobId id) {
+void require_match(RequestContext& x, queue::JobId id) {
   const std::string_view wanted = x.request.header("if-match");
   if (wanted.empty()) return;
   const auto stats = x.engine().job_stats(x.now(), id);
@@ -266,13 +269,13 @@ void require_match(Exchange& x, queue::JobId id) {
     throw Problem(kChanged, fmt::format("job {} has the tag {} now, and not {}", id, tag, wanted));
 }
 
-queue::ChangeOutcome patch(Exchange& x, queue::JobId id, const queue::Patch& patch) try {
+queue::ChangeOutcome patch(RequestContext& x, queue::JobId id, const queue::Patch& patch) try {
   return x.engine().patch(x.now(), id, patch);
 } catch (const queue::NeverRuns& refused) {
   throw never_runs(refused, patch.expires_at.has_value());
 }
 
-void patch_one(Exchange& x, queue::JobId id) {
+void patch_one(RequestContext& x, queue::JobId id) {
   FieldFaults faults;
   PatchFields fields;
   read_patch(parse_object(x.request.body), faults, fields);
@@ -305,7 +308,7 @@ void patch_one(Exchange& x, queue::JobId id) {
   }
 }
 
-void cancel_one(Exchange& x, queue::JobId id) {
+void cancel_one(RequestContext& x, queue::JobId id) {
   require_match(x, id);
   const std::string_view if_reserved = x.request.asked("if_reserved");
   if (!if_reserved.empty() && if_reserved != "refuse" && if_reserved != "ask")

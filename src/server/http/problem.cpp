@@ -3,20 +3,20 @@
 
 #include <boost/json.hpp>
 
-#include "server/json_text.h"
+#include "server/text/json_text.h"
 
 namespace carillon::server::http {
 
 namespace {
 
 // The page of the server that tells of each (docs/decisions/0100).
-constexpr std::string_view kTypes = "/docs#";
+constexpr std::string_view kPages = "/docs#";
 
 }  // namespace
 
 std::string Problem::json(std::string_view path) const {
   boost::json::object document;
-  document["type"] = std::string(kTypes).append(kind_.slug);
+  document["type"] = std::string(kPages).append(kind_.slug);
   document["title"] = kind_.title;
   document["status"] = kind_.status;
   document["detail"] = to_utf8(detail_);  // it may name what the client has sent

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "carillon/queue/store.h"
-#include "server/bodies.h"
+#include "server/net/bodies.h"
 
 namespace carillon::server::http {
 

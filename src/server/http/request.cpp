@@ -15,8 +15,8 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "server/authority.h"
 #include "server/http/problem.h"
+#include "server/text/authority.h"
 
 namespace carillon::server::http {
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "server/caller.h"
-#include "server/http/exchange.h"
+#include "server/api/caller.h"
+#include "server/http/request_context.h"
 
 namespace carillon::server::http {
 
@@ -24,7 +24,7 @@ struct Route {
   std::string_view method;
   std::string_view pattern;
   Rights rights;
-  void (*answer)(Exchange&);
+  void (*answer)(RequestContext&);
   // How the audit (feed.h) calls this action of an operator; empty: it is none.
   std::string_view audited_as = {};
   // The names that the query may have, with a space between two; empty: there is no query.
@@ -56,92 +56,92 @@ void check_input(const Route& route, const Request& request);
 // The functions, by their files.
 
 // status.cpp
-void answer_health(Exchange& x);
-void answer_readiness(Exchange& x);
-void answer_stats(Exchange& x);
-void answer_metrics(Exchange& x);
+void answer_health(RequestContext& x);
+void answer_readiness(RequestContext& x);
+void answer_stats(RequestContext& x);
+void answer_metrics(RequestContext& x);
 
 // feed.cpp
-void tell_events(Exchange& x);
-void answer_history(Exchange& x);
-void answer_audit(Exchange& x);
+void tell_events(RequestContext& x);
+void answer_history(RequestContext& x);
+void answer_audit(RequestContext& x);
 
-// wheel.cpp
-void answer_wheel(Exchange& x);
+// due_chart.cpp
+void answer_wheel(RequestContext& x);
 
 // dead.cpp
-void answer_dead(Exchange& x);
+void answer_dead(RequestContext& x);
 
 // documents.cpp
-void answer_openapi(Exchange& x);
-void answer_docs(Exchange& x);
-void answer_console(Exchange& x);
-void answer_console_file(Exchange& x);
+void answer_openapi(RequestContext& x);
+void answer_docs(RequestContext& x);
+void answer_console(RequestContext& x);
+void answer_console_file(RequestContext& x);
 
 // jobs.cpp
-void put_job(Exchange& x);
-void answer_job(Exchange& x);
-void answer_job_body(Exchange& x);
-void patch_job(Exchange& x);
-void cancel_job(Exchange& x);
-void kick_job(Exchange& x);
+void put_job(RequestContext& x);
+void answer_job(RequestContext& x);
+void answer_job_body(RequestContext& x);
+void patch_job(RequestContext& x);
+void cancel_job(RequestContext& x);
+void kick_job(RequestContext& x);
 
 // batches.cpp
-void put_jobs(Exchange& x);
+void put_jobs(RequestContext& x);
 
 // keys.cpp
-void put_key(Exchange& x);
-void answer_key(Exchange& x);
-void patch_key(Exchange& x);
-void cancel_key(Exchange& x);
+void put_key(RequestContext& x);
+void answer_key(RequestContext& x);
+void patch_key(RequestContext& x);
+void cancel_key(RequestContext& x);
 
 // lists.cpp
-void list_jobs(Exchange& x);
-void list_tubes(Exchange& x);
-void list_groups(Exchange& x);
+void list_jobs(RequestContext& x);
+void list_tubes(RequestContext& x);
+void list_groups(RequestContext& x);
 
 // bulk.cpp
-void cancel_jobs(Exchange& x);
-void retry_jobs(Exchange& x);
-void move_jobs(Exchange& x);
-void spread_jobs(Exchange& x);
-void clear_tube(Exchange& x);
-void kick_tube(Exchange& x);
-void answer_operation(Exchange& x);
-void stop_operation(Exchange& x);
+void cancel_jobs(RequestContext& x);
+void retry_jobs(RequestContext& x);
+void move_jobs(RequestContext& x);
+void spread_jobs(RequestContext& x);
+void clear_tube(RequestContext& x);
+void kick_tube(RequestContext& x);
+void answer_operation(RequestContext& x);
+void stop_operation(RequestContext& x);
 
 // schedules.cpp
-void put_schedule(Exchange& x);
-void answer_schedule(Exchange& x);
-void delete_schedule(Exchange& x);
-void pause_schedule(Exchange& x);
-void resume_schedule(Exchange& x);
-void trigger_schedule(Exchange& x);
-void list_schedules(Exchange& x);
+void put_schedule(RequestContext& x);
+void answer_schedule(RequestContext& x);
+void delete_schedule(RequestContext& x);
+void pause_schedule(RequestContext& x);
+void resume_schedule(RequestContext& x);
+void trigger_schedule(RequestContext& x);
+void list_schedules(RequestContext& x);
 
 // endpoints.cpp
-void put_endpoint(Exchange& x);
-void answer_endpoint(Exchange& x);
-void delete_endpoint(Exchange& x);
-void pause_endpoint(Exchange& x);
-void resume_endpoint(Exchange& x);
-void rotate_endpoint(Exchange& x);
-void test_endpoint(Exchange& x);
-void list_endpoints(Exchange& x);
+void put_endpoint(RequestContext& x);
+void answer_endpoint(RequestContext& x);
+void delete_endpoint(RequestContext& x);
+void pause_endpoint(RequestContext& x);
+void resume_endpoint(RequestContext& x);
+void rotate_endpoint(RequestContext& x);
+void test_endpoint(RequestContext& x);
+void list_endpoints(RequestContext& x);
 
 // leases.cpp
-void reserve_jobs(Exchange& x);
-void ack_lease(Exchange& x);
-void nack_lease(Exchange& x);
-void answer_lease_body(Exchange& x);
-void extend_lease(Exchange& x);
+void reserve_jobs(RequestContext& x);
+void ack_lease(RequestContext& x);
+void nack_lease(RequestContext& x);
+void answer_lease_body(RequestContext& x);
+void extend_lease(RequestContext& x);
 
 // tubes.cpp
-void answer_tube(Exchange& x);
-void patch_tube(Exchange& x);
-void answer_group(Exchange& x);
-void patch_group(Exchange& x);
-void pause_tube(Exchange& x);
-void resume_tube(Exchange& x);
+void answer_tube(RequestContext& x);
+void patch_tube(RequestContext& x);
+void answer_group(RequestContext& x);
+void patch_group(RequestContext& x);
+void pause_tube(RequestContext& x);
+void resume_tube(RequestContext& x);
 
 }  // namespace carillon::server::http

@@ -11,9 +11,7 @@
 #include <vector>
 
 #include "carillon/queue/schedule.h"
-#include "server/beanstalk/command.h"
-#include "server/beanstalk/job_options.h"
-#include "server/calendar.h"
+#include "server/api/names.h"
 #include "server/http/filters.h"
 #include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
@@ -21,8 +19,9 @@
 #include "server/http/preconditions.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
-#include "server/json_text.h"
-#include "server/timestamp.h"
+#include "server/text/calendar.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::http {
 
@@ -40,17 +39,17 @@ constexpr std::size_t kTimesShown = 5;
 constexpr std::array<std::string_view, 3> kOverlaps = {"allow", "skip", "queue"};
 constexpr std::array<std::string_view, 3> kCatchUps = {"none", "last", "all"};
 
-const std::string& name_of(const Exchange& x) {
+const std::string& schedule_name_of(const RequestContext& x) {
   const std::string& name = x.names.front();
-  if (beanstalk::is_tube_name(name)) return name;
+  if (is_tube_name(name)) return name;
   throw Problem(
       kBadRequest,
       fmt::format("\"{}\": the name of a schedule is like that of a tube: 1 to {} letters, "
                   "digits and any of -+/;.$_(), and no - in front",
-                  name, beanstalk::kMaxTubeName));
+                  name, kMaxTubeName));
 }
 
-[[noreturn]] void throw_no_schedule(const Exchange& x) {
+[[noreturn]] void throw_no_schedule(const RequestContext& x) {
   throw Problem(kNotFound, fmt::format("there is no schedule {}", x.names.front()));
 }
 
@@ -59,15 +58,15 @@ const std::string& name_of(const Exchange& x) {
 void read_job_of(const json::object& object, FieldFaults& faults, Schedule& schedule) {
   Fields fields(object, "/job", faults);
   if (const auto tube = fields.text("tube")) {
-    if (!beanstalk::is_tube_name(*tube))
+    if (!is_tube_name(*tube))
       fields.fault("tube", fmt::format("\"{}\": not the name of a tube", *tube));
     schedule.tube = *tube;
   }
   const auto priority = fields.number("priority", 0, UINT32_MAX);
-  schedule.priority = static_cast<queue::Priority>(priority.value_or(beanstalk::kUsualPriority));
+  schedule.priority = static_cast<queue::Priority>(priority.value_or(kUsualPriority));
   schedule.ttr = read_ttr(fields).value_or(schedule.ttr);
   if (const auto group = fields.text("group")) {
-    if (!beanstalk::is_key(*group)) fields.fault("group", key_fault("group", *group));
+    if (!is_key(*group)) fields.fault("group", key_fault("group", *group));
     schedule.group = *group;
   }
   read_own_retry(fields, faults, schedule.retry);
@@ -119,7 +118,7 @@ void check_times(Fields& fields, const Schedule& schedule) {
 Schedule read_schedule(const json::object& object) {
   FieldFaults faults;
   Fields fields(object, "", faults);
-  Schedule schedule{.priority = beanstalk::kUsualPriority};
+  Schedule schedule{.priority = kUsualPriority};
   read_times(fields, schedule);
   check_times(fields, schedule);
   const auto catch_up = fields.choice("catch_up", {"none", "last", "all"});
@@ -190,7 +189,7 @@ json::object json_of(const queue::ScheduleView& view, bool with_body = true) {
   return told;
 }
 
-void answer_with(Exchange& x, unsigned status, queue::Sequence durable_at) {
+void answer_with(RequestContext& x, unsigned status, queue::Sequence durable_at) {
   const auto view = x.engine().schedule(x.now(), x.names.front(), kTimesShown);
   if (!view) throw_no_schedule(x);
   x.answer({.status = status,
@@ -198,7 +197,7 @@ void answer_with(Exchange& x, unsigned status, queue::Sequence durable_at) {
             .durable_at = std::max(durable_at, x.engine().last_sequence())});
 }
 
-void answer_done(Exchange& x, const queue::Outcome& outcome) {
+void answer_done(RequestContext& x, const queue::Outcome& outcome) {
   if (!outcome.done) throw_no_schedule(x);
   x.answer({.status = 204, .durable_at = outcome.durable_at});
 }
@@ -210,7 +209,7 @@ struct ScheduleList {
   json::array schedules = {};
 };
 
-void answer_list(Exchange& x, ScheduleList& list, json::value next_page_token) {
+void answer_list(RequestContext& x, ScheduleList& list, json::value next_page_token) {
   json::object page{{"schedules", std::move(list.schedules)}};
   page["next_page_token"] = std::move(next_page_token);
   x.answer({.body = json::serialize(page), .durable_at = x.engine().last_sequence()});
@@ -219,7 +218,7 @@ void answer_list(Exchange& x, ScheduleList& list, json::value next_page_token) {
 // A step shows a few, because to find the next times of a schedule may take part of a millisecond.
 // The list ends when one more may be seen than the page has: so the page's token is the name of a
 // schedule that it shows.
-void show_some(Exchange& x, const std::shared_ptr<ScheduleList>& list) {
+void show_some(RequestContext& x, const std::shared_ptr<ScheduleList>& list) {
   constexpr std::size_t kLookedAt = 16;
   constexpr std::size_t kShown = 4;
   const std::vector<std::string> names = x.engine().schedules(list->last, kLookedAt);
@@ -238,14 +237,14 @@ void show_some(Exchange& x, const std::shared_ptr<ScheduleList>& list) {
     }
     list->last = name;
   }
-  x.later([list](Exchange& then) { show_some(then, list); });
+  x.later([list](RequestContext& then) { show_some(then, list); });
 }
 
 }  // namespace
 
 // Makes it, or changes what it is: what it has put and counted stays.
-void put_schedule(Exchange& x) {
-  const std::string& name = name_of(x);
+void put_schedule(RequestContext& x) {
+  const std::string& name = schedule_name_of(x);
   const Schedule schedule = read_schedule(parse_object(x.request.body));
   if (const std::string why = size_fault(x, schedule.body); !why.empty())
     throw Problem(kTooLarge, why);
@@ -265,23 +264,23 @@ void put_schedule(Exchange& x) {
   }
 }
 
-void answer_schedule(Exchange& x) {
+void answer_schedule(RequestContext& x) {
   answer_with(x, 200, 0);
 }
 
-void delete_schedule(Exchange& x) {
+void delete_schedule(RequestContext& x) {
   answer_done(x, x.engine().remove_schedule(x.now(), x.names.front()));
 }
 
-void pause_schedule(Exchange& x) {
+void pause_schedule(RequestContext& x) {
   answer_done(x, x.engine().pause_schedule(x.now(), x.names.front()));
 }
 
-void resume_schedule(Exchange& x) {
+void resume_schedule(RequestContext& x) {
   answer_done(x, x.engine().resume_schedule(x.now(), x.names.front()));
 }
 
-void trigger_schedule(Exchange& x) {
+void trigger_schedule(RequestContext& x) {
   x.require_room();
   auto once = once_of(x);
   const auto batch = x.engine().trigger_schedule(x.now(), x.names.front(), order_of(once));
@@ -291,7 +290,7 @@ void trigger_schedule(Exchange& x) {
   x.answer(reply_to_put(x, *batch));
 }
 
-void list_schedules(Exchange& x) {
+void list_schedules(RequestContext& x) {
   const auto list = std::make_shared<ScheduleList>();
   list->page = read_page(x.request);
   list->last = list->page.after;

@@ -163,7 +163,7 @@ void Session::take_request() {
     Match match = asked->match.route ? std::move(asked->match) : check(request);
     require_size(match, request.body.size());
     check_tube(match);
-    exchange_ = std::make_unique<Exchange>(service_, client_, caller_, std::move(request));
+    exchange_ = std::make_unique<RequestContext>(service_, client_, caller_, std::move(request));
     exchange_->names = std::move(match.names);
     exchange_->audited_as = match.route->audited_as;
     check_input(*match.route, exchange_->request);
@@ -184,7 +184,7 @@ void Session::answer(const Route& route) {
 
 // Sends the reply, or gets what is needed for it.
 void Session::go_on() {
-  while (exchange_->awaits() == Exchange::Awaits::kBody) {
+  while (exchange_->awaits() == RequestContext::Awaits::kBody) {
     const BodyName name{.id = exchange_->awaited_body()};
     const auto body = body_at_hand(service_.store(), name);
     if (!body) {
@@ -194,20 +194,20 @@ void Session::go_on() {
     }
     exchange_->body_came(*body);
   }
-  if (exchange_->awaits() == Exchange::Awaits::kDelivery) {
+  if (exchange_->awaits() == RequestContext::Awaits::kDelivery) {
     state_ = State::kWaiting;
     if (input_ended_) service_.engine().stop_waiting(exchange_->awaited_worker());
     return;
   }
-  if (exchange_->awaits() == Exchange::Awaits::kTrial) {
+  if (exchange_->awaits() == RequestContext::Awaits::kTrial) {
     state_ = State::kTrying;
     return;
   }
-  if (exchange_->awaits() == Exchange::Awaits::kTurn) {
+  if (exchange_->awaits() == RequestContext::Awaits::kTurn) {
     state_ = State::kWorking;
     return;
   }
-  if (exchange_->awaits() == Exchange::Awaits::kEvents)
+  if (exchange_->awaits() == RequestContext::Awaits::kEvents)
     return begin_to_tell(exchange_->events_after());
   auto reply = exchange_->take_reply();
   if (reply) keep_answer(*exchange_, once_, *reply);
@@ -250,21 +250,21 @@ void Session::go_on_with(Step step) {
 }
 
 void Session::work() {
-  go_on_with([](Exchange& x) { x.go_on(); });
+  go_on_with([](RequestContext& x) { x.go_on(); });
 }
 
 void Session::body_read(const Body& body) {
   if (state_ != State::kReading) return;
   if (large_) return send_piece(body);
-  go_on_with([&](Exchange& x) { x.body_came(body); });
+  go_on_with([&](RequestContext& x) { x.body_came(body); });
 }
 
 void Session::deliver(const queue::Delivery& delivery) {
-  if (state_ == State::kWaiting) go_on_with([&](Exchange& x) { x.delivered(delivery); });
+  if (state_ == State::kWaiting) go_on_with([&](RequestContext& x) { x.delivered(delivery); });
 }
 
 void Session::tried(const push::PostResult& result) {
-  if (state_ == State::kTrying) go_on_with([&](Exchange& x) { x.tried(result); });
+  if (state_ == State::kTrying) go_on_with([&](RequestContext& x) { x.tried(result); });
 }
 
 void Session::end_of_input() {
@@ -303,7 +303,7 @@ void Session::audit(std::string_view outcome) {
 // What is not there may have gone by a change that is not durable yet: so the answer waits for it.
 void Session::refuse(const Problem& problem) {
   audit(problem.detail());
-  const std::unique_ptr<Exchange> refused = std::move(exchange_);
+  const std::unique_ptr<RequestContext> refused = std::move(exchange_);
   once_.reset();
   Reply reply{.status = problem.kind().status,
               .type = kProblemJson,

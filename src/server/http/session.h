@@ -29,13 +29,13 @@
 #include <string_view>
 #include <vector>
 
-#include "server/caller.h"
-#include "server/http/exchange.h"
+#include "server/api/caller.h"
 #include "server/http/idempotency.h"
 #include "server/http/problem.h"
 #include "server/http/request.h"
+#include "server/http/request_context.h"
 #include "server/http/routes.h"
-#include "server/protocol.h"
+#include "server/net/protocol.h"
 #include "server/service.h"
 
 namespace carillon::server::http {
@@ -136,13 +136,13 @@ class Session final : public Protocol {
   State state_ = State::kRequest;
   bool turn_over_ = false;
   bool no_room_ = false;
-  std::optional<Asked> asked_;          // while its body comes
-  std::uint64_t told_ = 0;              // while kTelling: the number of the last event
-  std::optional<LargeReply> large_;     // while kSending, and kReading for the next piece
-  std::unique_ptr<Exchange> exchange_;  // of the request that is being answered
-  std::optional<Once> once_;            // the same, if its answer is to be kept
-  std::string path_;                    // of this request
-  bool head_only_ = false;              // its method is HEAD
+  std::optional<Asked> asked_;                // while its body comes
+  std::uint64_t told_ = 0;                    // while kTelling: the number of the last event
+  std::optional<LargeReply> large_;           // while kSending, and kReading for the next piece
+  std::unique_ptr<RequestContext> exchange_;  // of the request that is being answered
+  std::optional<Once> once_;                  // the same, if its answer is to be kept
+  std::string path_;                          // of this request
+  bool head_only_ = false;                    // its method is HEAD
   bool input_ended_ = false;
   bool is_revoked_ = false;  // the token is gone, or allows something else
   bool keep_alive_ = true;   // another request may follow

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include "server/address.h"
-#include "server/authority.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/http/session.h"
+#include "server/text/address.h"
+#include "server/text/authority.h"
 
 namespace carillon::server::http {
 
@@ -129,7 +129,7 @@ void Session::check_token(const Request& request, const Match& match) {
   if (!caller_.show(shown)) {
     keep_alive_ = false;
     ++service_.counters().wrong_tokens;
-    stranger_ = Stranger::kWrongToken;
+    rejection_ = RejectReason::kWrongToken;
     throw wrong_token("the server knows no such token");
   }
   if (std::string why = caller_.lacks(rights); !why.empty()) {

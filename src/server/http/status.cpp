@@ -10,17 +10,17 @@
 namespace carillon::server::http {
 
 // The loop answers: the process lives.
-void answer_health(Exchange& x) {
+void answer_health(RequestContext& x) {
   x.answer({.body = R"({"status":"ok"})"});
 }
 
 // The server takes jobs.
-void answer_readiness(Exchange& x) {
+void answer_readiness(RequestContext& x) {
   x.require_room();
   x.answer({.body = R"({"status":"ready"})"});
 }
 
-void answer_stats(Exchange& x) {
+void answer_stats(RequestContext& x) {
   const queue::EngineStats stats = x.engine().stats(x.now());
   const Identity& identity = x.service().identity();
   const Counters& counters = x.service().counters();
@@ -42,15 +42,15 @@ void answer_stats(Exchange& x) {
 
 namespace {
 
-void go_on(Exchange& x, const std::shared_ptr<metrics::Scrape>& scrape) {
-  if (!scrape->look()) return x.later([scrape](Exchange& then) { go_on(then, scrape); });
+void go_on(RequestContext& x, const std::shared_ptr<metrics::Scrape>& scrape) {
+  if (!scrape->look()) return x.later([scrape](RequestContext& then) { go_on(then, scrape); });
   const auto format = metrics::Exposition::wanted_by(x.request.header("accept"));
   x.answer({.type = metrics::Exposition::content_type(format), .body = scrape->text(format)});
 }
 
 }  // namespace
 
-void answer_metrics(Exchange& x) {
+void answer_metrics(RequestContext& x) {
   go_on(x, std::make_shared<metrics::Scrape>(x.service(), x.client()));
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "server/beanstalk/command.h"
+#include "server/api/names.h"
 #include "server/http/fields.h"
 #include "server/http/job_fields.h"
 #include "server/http/problem.h"
@@ -20,31 +20,31 @@ Problem no_such_tube(std::string_view tube) {
   return Problem(kNotFound, fmt::format("there is no tube \"{}\"", tube));
 }
 
-void pause_for(Exchange& x, queue::Millis duration) {
+void pause_for(RequestContext& x, queue::Millis duration) {
   if (!x.engine().pause(x.now(), x.names.front(), duration)) throw no_such_tube(x.names.front());
   x.answer({.status = 204});
 }
 
 // One of an earlier version's store may be called otherwise.
 void require_group(const std::optional<queue::GroupStats>& stats, const std::string& name) {
-  if (!stats && !beanstalk::is_key(name)) throw Problem(kBadRequest, key_fault("group", name));
+  if (!stats && !is_key(name)) throw Problem(kBadRequest, key_fault("group", name));
 }
 
-void answer_with(Exchange& x, const queue::TubeStats& stats) {
+void answer_with(RequestContext& x, const queue::TubeStats& stats) {
   x.answer(
       {.body = boost::json::serialize(json_of(stats)), .durable_at = x.engine().last_sequence()});
 }
 
 }  // namespace
 
-void answer_tube(Exchange& x) {
+void answer_tube(RequestContext& x) {
   const auto stats = x.engine().tube_stats(x.now(), x.names.front());
   if (!stats) throw no_such_tube(x.names.front());
   answer_with(x, *stats);
 }
 
 // Makes the tube if there is none.
-void patch_tube(Exchange& x) {
+void patch_tube(RequestContext& x) {
   FieldFaults faults;
   queue::TubeSettings settings = x.engine().tube_settings(x.tube());
   read_settings(parse_object(x.request.body), faults, settings);
@@ -56,7 +56,7 @@ void patch_tube(Exchange& x) {
   answer_with(x, x.engine().tube_stats(x.now(), x.tube()).value_or(empty));
 }
 
-void answer_group(Exchange& x) {
+void answer_group(RequestContext& x) {
   const auto stats = x.engine().group_stats(x.now(), x.tube(), x.names[1]);
   require_group(stats, x.names[1]);
   if (!stats)
@@ -65,7 +65,7 @@ void answer_group(Exchange& x) {
             .durable_at = x.engine().last_sequence()});
 }
 
-void patch_group(Exchange& x) {
+void patch_group(RequestContext& x) {
   const auto stats = x.engine().group_stats(x.now(), x.tube(), x.names[1]);
   require_group(stats, x.names[1]);
   FieldFaults faults;
@@ -77,7 +77,7 @@ void patch_group(Exchange& x) {
 }
 
 // {"duration":"10m"}; without a body until the tube is resumed, or the server restarts.
-void pause_tube(Exchange& x) {
+void pause_tube(RequestContext& x) {
   queue::Millis duration = queue::kMaxTtr;
   if (!x.request.body.empty()) {
     const boost::json::object object = parse_object(x.request.body);
@@ -93,7 +93,7 @@ void pause_tube(Exchange& x) {
   pause_for(x, duration);
 }
 
-void resume_tube(Exchange& x) {
+void resume_tube(RequestContext& x) {
   pause_for(x, 0);
 }
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "carillon/queue/job_listing.h"
-#include "server/metrics/exposition.h"
 #include "server/service.h"
+#include "server/text/exposition.h"
 
 namespace carillon::server::metrics {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "server/json_text.h"
-#include "server/timestamp.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::server::push {
 

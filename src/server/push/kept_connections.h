@@ -19,7 +19,7 @@
 #include <deque>
 #include <memory>
 
-#include "server/memory_pool.h"
+#include "server/net/memory_pool.h"
 #include "server/push/post_connection.h"
 
 namespace carillon::server::push {

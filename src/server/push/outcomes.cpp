@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "server/clock.h"
+#include "server/net/clock.h"
 #include "server/push/retry_after.h"
 #include "server/push/slot.h"
 #include "server/service.h"

@@ -9,11 +9,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "server/clock.h"
+#include "base/start_error.h"
+#include "server/net/clock.h"
 #include "server/push/slot.h"
 #include "server/push/webhook.h"
 #include "server/service.h"
-#include "server/start_error.h"
 
 namespace carillon::server::push {
 
@@ -46,7 +46,7 @@ Pusher::Pusher(asio::io_context& io, Service& service, std::function<queue::Sequ
   if (options.ca_file.empty()) {
     tls_.set_default_verify_paths(error);
   } else if (tls_.load_verify_file(options.ca_file, error)) {
-    throw StartError(fmt::format("--push-ca {}: {}", options.ca_file, error.message()));
+    throw base::StartError(fmt::format("--push-ca {}: {}", options.ca_file, error.message()));
   }
 }
 

@@ -38,17 +38,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/histogram.h"
+#include "base/log_throttle.h"
 #include "carillon/queue/endpoint.h"
 #include "carillon/queue/engine.h"
-#include "server/bodies.h"
-#include "server/log_throttle.h"
-#include "server/memory_pool.h"
-#include "server/metrics/exposition.h"
-#include "server/metrics/histogram.h"
+#include "server/net/bodies.h"
+#include "server/net/memory_pool.h"
 #include "server/push/address_guard.h"
 #include "server/push/kept_connections.h"
 #include "server/push/post_connection.h"
 #include "server/push/push_options.h"
+#include "server/text/exposition.h"
 
 namespace carillon::server {
 class Service;
@@ -170,8 +170,8 @@ class Pusher {
   bool again_ = false;  // there was more to do
   bool stopping_ = false;
   std::uint64_t retry_at_ = 0;  // mono; the store has failed
-  LogThrottle errors_;
-  metrics::Histogram durations_;
+  base::LogThrottle errors_;
+  base::Histogram durations_;
 };
 
 }  // namespace carillon::server::push

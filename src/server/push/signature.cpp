@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "server/json_text.h"
+#include "server/text/json_text.h"
 
 namespace carillon::server::push {
 

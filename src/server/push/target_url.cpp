@@ -7,8 +7,8 @@
 #include <boost/url/parse.hpp>
 #include <stdexcept>
 
-#include "server/address.h"
-#include "server/authority.h"
+#include "server/text/address.h"
+#include "server/text/authority.h"
 
 namespace carillon::server::push {
 

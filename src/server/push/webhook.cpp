@@ -10,9 +10,9 @@
 #include <span>
 #include <utility>
 
-#include "server/json_text.h"
 #include "server/push/cloud_event.h"
 #include "server/push/signature.h"
+#include "server/text/json_text.h"
 
 namespace carillon::server::push {
 

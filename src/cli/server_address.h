@@ -1,0 +1,34 @@
+// The server that a command talks to, whether by TLS, and the token that it shows there.
+//
+//   ServerAddress server;
+//   add_server_option(command, server);      // --server, --token-file, --tls and --tls-ca
+//   Client client(Stream::connect(server));
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "server/text/address.h"
+
+namespace carillon::cli {
+
+struct ServerAddress : server::Address {
+  // The file whose first line is the token. None: the variable CARILLON_TOKEN is it, if it is set.
+  std::optional<std::string> token_file;
+
+  // By TLS. Also if the variable CARILLON_TLS is set, and not 0.
+  bool tls = false;
+  // The file of the certificates that may sign the server's, and so by TLS. None: the variable
+  // CARILLON_TLS_CA names it, if it is set; else those that this system trusts may.
+  std::optional<std::string> tls_ca;
+
+  // A Unix socket never does.
+  bool uses_tls() const;
+  std::optional<std::string> ca_file() const;
+
+  // Returns the token to be shown, or none. Throws Failure if the file cannot be read, or has no
+  // token.
+  std::optional<std::string> token() const;
+};
+
+}  // namespace carillon::cli

@@ -1,0 +1,269 @@
+// Here the commands for many jobs are handled, each with one append: put_all, release_all and
+// remove_all.
+//
+// A batch may have a token, so that a client that got no answer can send it again. The answer is
+// stored in the same append as the jobs, among the keys whose jobs are gone, and is forgotten as
+// they are (keys.cpp).
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/never_runs.h"
+#include "queue/engine/state/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// Throws std::invalid_argument if a key comes twice.
+class DistinctKeys {
+ public:
+  void add(std::string_view key) {
+    if (key.empty() || keys_.insert(key).second) return;
+    throw std::invalid_argument("put_all: two jobs have the key '" + std::string(key) + "'");
+  }
+
+ private:
+  std::unordered_set<std::string_view> keys_;
+};
+
+// Forgets the lanes that were made for jobs that are not put, when it goes.
+class MadeLanes {
+ public:
+  using Forget = std::function<void(std::string_view group)>;
+  MadeLanes(std::span<const NewJob> jobs, Forget forget)
+      : jobs_(jobs), forget_(std::move(forget)) {}
+  MadeLanes(const MadeLanes&) = delete;
+  MadeLanes& operator=(const MadeLanes&) = delete;
+  ~MadeLanes() {
+    for (const NewJob& job : jobs_) forget_(job.order.group);
+  }
+  void keep() { jobs_ = {}; }
+
+ private:
+  std::span<const NewJob> jobs_;
+  Forget forget_;
+};
+
+bool is_in_the_way(const PutOutcome& put, const PutOrder& order) {
+  if (put.done()) return false;
+  return put.result != PutOutcome::Result::kExists || order.on_conflict != OnConflict::kIgnore;
+}
+
+// Calls `plan` for the job of a batch at this position.
+template <class Plan>
+PlannedPut plan_at(std::size_t position, Plan plan) {
+  try {
+    return plan();
+  } catch (NeverRuns& refused) {
+    refused.job = position;
+    throw;
+  }
+}
+
+}  // namespace
+
+BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
+                             const BatchOrder& order) {
+  State& s = *state_;
+  s.advance(now);
+  State::Token token = s.token_of(order);
+  if (auto answer = s.answer_of(token, order)) return *std::move(answer);
+
+  Tube& tube = *s.client(id).tube_in_use;
+  if (auto refused = s.refusal_of_rate(tube, jobs)) return *std::move(refused);
+  MadeLanes lanes(jobs, [&](std::string_view group) { s.forget_lane(tube, group); });
+  DistinctKeys keys;
+  std::vector<PlannedPut> puts;
+  puts.reserve(jobs.size());
+  BatchOutcome outcome;
+  outcome.jobs.reserve(jobs.size());
+  for (const NewJob& job : jobs) {
+    keys.add(job.order.key);
+    State::refuse_large(job.body);
+    const LargeBody body{.bytes = static_cast<std::uint32_t>(job.body.size())};
+    puts.push_back(
+        plan_at(puts.size(), [&] { return s.plan_client_put(tube, job.order, body, job.body); }));
+    const PutOutcome& put = outcome.jobs.emplace_back(puts.back().outcome);
+    outcome.durable_at = std::max(outcome.durable_at, put.durable_at);
+    if (!is_in_the_way(put, job.order)) continue;
+    outcome.result = BatchOutcome::Result::kRefused;
+    outcome.stopper = outcome.jobs.size() - 1;
+    return outcome;
+  }
+  if (order.tells_job && puts.size() == 1)
+    outcome.job = puts.front().job(tube.record.name, jobs.front().order.group);
+  if (!order.once.empty()) s.add_token(std::move(token), order, outcome);
+  if (s.changes.jobs.empty() && s.changes.keys.empty()) return outcome;
+  outcome.durable_at = s.append();
+  lanes.keep();
+  const auto done = std::count_if(puts.begin(), puts.end(),
+                                  [](const PlannedPut& put) { return put.outcome.done(); });
+  tube.count_puts(static_cast<std::uint64_t>(done), s.clock.mono());
+  for (std::size_t i = 0; i < puts.size(); ++i) {
+    if (!puts[i].outcome.done()) continue;
+    outcome.jobs[i].durable_at = outcome.durable_at;
+    s.finish_put(puts[i]);
+  }
+  // Not earlier: several of the jobs may have been in one group, which has none left.
+  for (const PlannedPut& put : puts) {
+    if (put.before) s.forget_if_unreferenced(put.before->tube);
+  }
+  return outcome;
+}
+
+// A look alone: what a batch is planned with, such as ids, is not used up by one that has to wait.
+std::optional<BatchOutcome> Engine::State::refusal_of_rate(Tube& tube,
+                                                           std::span<const NewJob> batch) {
+  using Result = PutOutcome::Result;
+  if (tube.lets_put(batch.size(), clock.mono()) || tube.refuses_puts()) return std::nullopt;
+  const std::uint64_t tokens = tube.puts->tokens(clock.mono());
+  BatchOutcome outcome{.result = BatchOutcome::Result::kRefused};
+  std::uint64_t wanted = 0;
+  for (const NewJob& job : batch) {
+    PutOutcome put =
+        plan_at(outcome.jobs.size(), [&] { return check_put(tube, job.order, next_id); }).outcome;
+    if (put.done() && ++wanted > tube.puts->most_tokens()) put = {.result = Result::kTooMany};
+    if (put.done() && wanted == tokens + 1) outcome.stopper = outcome.jobs.size();
+    outcome.jobs.push_back(put);
+    outcome.durable_at = std::max(outcome.durable_at, put.durable_at);
+    if (!is_in_the_way(put, job.order)) continue;
+    outcome.stopper = outcome.jobs.size() - 1;
+    return outcome;
+  }
+  if (wanted <= tokens) return std::nullopt;
+  outcome.jobs.resize(outcome.stopper + 1);
+  outcome.jobs.back() = too_fast(tube, wanted);
+  return outcome;
+}
+
+Engine::State::Token Engine::State::token_of(const BatchOrder& order) const {
+  const auto check = [](const char* what, std::string_view text, std::size_t most) {
+    if (text.size() > most)
+      throw std::invalid_argument("queue engine: " + std::string(what) + " has " +
+                                  std::to_string(text.size()) + " bytes; the most is " +
+                                  std::to_string(most));
+  };
+  check("a token", order.once, kMaxKey);
+  check("a fingerprint", order.fingerprint, kMaxFingerprint);
+  return order.once.empty() ? std::nullopt : store.find_key(kTokens, order.once);
+}
+
+std::optional<BatchOutcome> Engine::State::answer_of(const Token& token,
+                                                     const BatchOrder& order) const {
+  using Result = BatchOutcome::Result;
+  if (!token || token->until <= clock.steady()) return std::nullopt;
+  const BatchAnswer& answer = *token->batch;
+  if (!answer.fingerprint.empty() && answer.fingerprint != order.fingerprint)
+    return BatchOutcome{.result = Result::kOtherBatch, .durable_at = last_sequence};
+  BatchOutcome outcome{.result = Result::kAlready, .durable_at = last_sequence, .job = answer.job};
+  for (const PutRun& run : answer.puts) {
+    for (std::uint32_t i = 0; i < run.jobs; ++i) {
+      outcome.jobs.push_back({.result = static_cast<PutOutcome::Result>(run.result),
+                              .id = run.first + i,
+                              .durable_at = last_sequence,
+                              .owner = static_cast<KeyOwner>(run.owner)});
+    }
+  }
+  return outcome;
+}
+
+bool Engine::knows_token(std::string_view token) const {
+  const auto found = state_->store.find_key(kTokens, token);
+  return found && found->until > state_->clock.steady();
+}
+
+void Engine::State::add_token(Token before, const BatchOrder& order, const BatchOutcome& outcome) {
+  BatchAnswer answer{.fingerprint = std::string(order.fingerprint), .puts = {}, .job = outcome.job};
+  for (const PutOutcome& put : outcome.jobs) {
+    const auto result = static_cast<std::uint32_t>(put.result);
+    const auto owner = static_cast<std::uint32_t>(put.owner);
+    PutRun* const last = answer.puts.empty() ? nullptr : &answer.puts.back();
+    const bool is_like_last = last != nullptr && last->result == result && last->owner == owner;
+    if (is_like_last && last->first + last->jobs == put.id) {
+      ++last->jobs;
+    } else {
+      answer.puts.push_back({.result = result, .first = put.id, .jobs = 1, .owner = owner});
+    }
+  }
+  add_key_change(std::move(before),
+                 KeyRecord{.tube = kTokens,
+                           .key = std::string(order.once),
+                           .until = std::min(order.window, kLastDue) + clock.steady_from(),
+                           .batch = detail::Rare(std::move(answer))});
+}
+
+std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const JobId> ids,
+                                         std::optional<Priority> priority, Millis delay) {
+  State& s = *state_;
+  s.advance(now);
+  if (!s.clock.fits(delay, std::nullopt))
+    throw std::out_of_range("release_all: a delay of " + std::to_string(delay) +
+                            " ms ends after the year 9999");
+  const Client& client = s.client(id);
+  std::vector<Outcome> outcomes;
+  std::vector<PlannedEnd> ends;
+  std::unordered_set<JobId> seen;
+  for (const JobId job_id : ids) {
+    outcomes.push_back({.done = false, .durable_at = s.last_sequence});
+    LoadedJob* const job = s.held_by(client, job_id);
+    if (job == nullptr || !seen.insert(job_id).second) continue;
+    outcomes.back().done = true;
+    ends.push_back(s.plan_release(*job, priority.value_or(job->record.priority), delay));
+  }
+  if (ends.empty()) return outcomes;
+  std::vector<Tube*> served;
+  std::vector<std::uint32_t> left;
+  for (const PlannedEnd& end : ends) {
+    served.push_back(end.job->tube);
+    left.push_back(end.job->record.tube);
+  }
+  const Sequence sequence = s.append();
+  for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
+  s.finish_ends(ends);
+  s.serve(served);
+  for (const std::uint32_t tube : left) s.forget_if_unreferenced(tube);
+  return outcomes;
+}
+
+std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const JobId> ids) {
+  State& s = *state_;
+  s.advance(now);
+  const Client& client = s.client(id);
+  std::vector<Outcome> outcomes;
+  std::vector<JobRecord> removed;
+  std::unordered_set<JobId> seen;
+  for (const JobId job_id : ids) {
+    outcomes.push_back({.done = false, .durable_at = s.last_sequence});
+    if (!seen.insert(job_id).second) continue;
+    const std::optional<JobRecord> record = s.record_to_remove(client, job_id);
+    if (!record) continue;
+    outcomes.back().done = true;
+    s.add_removal(*record, s.work_of(*record));
+    removed.push_back(*record);
+  }
+  if (removed.empty()) return outcomes;
+  std::vector<Tube*> served;
+  served.reserve(removed.size());
+  const Sequence sequence = s.append();
+  for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
+  for (const JobRecord& record : removed) {
+    Tube& tube = s.finish_removal(record);
+    if (tube.limited()) served.push_back(&tube);
+  }
+  s.serve(served);
+  for (const JobRecord& record : removed) s.forget_if_unreferenced(record.tube);
+  return outcomes;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,287 @@
+// Here the commands for anyone are handled: remove, peek, kick and pause.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "queue/engine/state/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// Returns the record of a buried or delayed job after a kick.
+JobRecord kicked(const JobRecord& before, const JobHistory& history, const EngineClock& clock) {
+  JobRecord after = before;
+  after.history = history;
+  ++after.history.kicks;
+  if (after.buried()) after.revive(clock.has_expired(after));
+  after.due = clock.utc();
+  clock.counts_from_now(after);
+  return after;
+}
+
+// One call looks at so many lanes of a tube (groups.h) at most.
+constexpr std::size_t kLanesAtOnce = 16;
+
+// Looks for the first delayed job of a lane. Returns false if it is to be looked for further.
+template <class State>
+bool first_delayed(State& s, Tube& lane, DelayedPeek& peek) {
+  const auto found = [&](UtcMs due, JobId id) {
+    if (peek.best == DueKey() || DueKey{due, id} < peek.best) peek.best = {due, id};
+    return true;
+  };
+  if (!lane.delayed.empty()) {
+    const LoadedJob& first = *lane.delayed.begin();
+    return found(first.due_at, first.record.id);
+  }
+  const auto far = s.scan_far(lane, peek.next, 1);
+  peek.next = far.next;
+  if (!far.jobs.empty()) return found(s.due_of(far.jobs.front()), far.jobs.front().id);
+  return !far.more;
+}
+
+void begin_lane(Kick& kick) {
+  kick.next_burial = 0;
+  kick.next_due = {};
+}
+
+// Returns the records of the buried or delayed jobs of the kick's next step in a lane, and whether
+// more can follow.
+template <class State>
+typename State::FarJobs next_in_lane(State& s, Tube& lane, Kick& kick) {
+  const auto limit = static_cast<std::size_t>(
+      std::min<std::uint64_t>(kick.bound - kick.kicked, Engine::kKickStep));
+  typename State::FarJobs found{.jobs = {}, .next = {}, .more = true};
+  if (kick.buried) {
+    if (lane.record.buried > 0)
+      found.jobs = s.store.scan_buried(lane.record.number, kick.next_burial, limit);
+    // Else one that expires as it is kicked, and is buried again, would be kicked for another one.
+    std::erase_if(found.jobs,
+                  [&kick](const JobRecord& job) { return job.burial >= kick.burials_before; });
+    if (!found.jobs.empty()) kick.next_burial = found.jobs.back().burial + 1;
+    found.more = !found.jobs.empty();
+    return found;
+  }
+  for (const LoadedJob& job : lane.delayed) {
+    if (found.jobs.size() == limit) break;
+    found.jobs.push_back(job.record);
+  }
+  if (!found.jobs.empty()) return found;
+  found = s.scan_far(lane, kick.next_due, limit);
+  kick.next_due = found.next;
+  return found;
+}
+
+// The same in a tube, in the order of the peeks: the jobs without a group come first, then those of
+// one group after the other. The kick is done if no more can follow.
+template <class State>
+std::vector<JobRecord> next_to_kick(State& s, Tube& tube, Kick& kick) {
+  Tube* lane = tube.lane_from(kick.lane);
+  for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
+    if (lane->is_lane() && lane->record.number != kick.lane) begin_lane(kick);  // that one is gone
+    kick.lane = lane->is_lane() ? lane->record.number : 0;
+    auto found = next_in_lane(s, *lane, kick);
+    if (!found.more) {
+      lane = tube.lane_after(*lane);
+      kick.lane = lane == nullptr ? UINT32_MAX : lane->record.number;
+      begin_lane(kick);
+      kick.done = lane == nullptr;
+    }
+    if (!found.jobs.empty() || found.more) return std::move(found.jobs);
+  }
+  kick.done = lane == nullptr;
+  return {};
+}
+
+}  // namespace
+
+std::optional<JobRecord> Engine::State::record_to_remove(const Client& client, JobId id) {
+  const LoadedJob* job = loaded(id);
+  const bool others = job != nullptr && job->state == JobState::kReserved && job->holder != &client;
+  return others ? std::nullopt : record_of(id);
+}
+
+// A ready job may have been done by a worker that exceeded its ttr.
+Work Engine::State::work_of(const JobRecord& record) {
+  if (record.extras->cancel_asked) return Work::kNotDone;
+  const JobState state = state_of(record);
+  const bool may_be_done = state == JobState::kReserved || state == JobState::kReady;
+  return may_be_done ? Work::kDone : Work::kNotDone;
+}
+
+void Engine::State::add_removal(const JobRecord& record, Work work) {
+  add_change(record, std::nullopt);
+  if (!record.extras) return;
+  end_key(record, work);
+  if (record.extras->has_story) changes.stories.push_back({record.id, {}});
+}
+
+Tube& Engine::State::finish_removal(const JobRecord& record) noexcept {
+  Tube& tube = tube_numbered(record.tube);
+  ++tube.head().deletes;
+  ++totals.deleted;
+  if (LoadedJob* job = loaded(record.id)) {
+    detach(*job);
+    drop_from_memory(*job);
+  } else {
+    note_far(tube, record, -1);
+  }
+  return tube;
+}
+
+// The record may be that of the job in memory, which is gone then.
+Sequence Engine::State::remove(const JobRecord& record, Work work) {
+  add_removal(record, work);
+  const Sequence sequence = append();
+  Tube& tube = finish_removal(record);
+  if (tube.limited()) serve(tube);
+  forget_if_unreferenced(tube);
+  return sequence;
+}
+
+Outcome Engine::remove(ClientId id, Now now, JobId job_id) {
+  State& s = *state_;
+  s.advance(now);
+  const std::optional<JobRecord> record = s.record_to_remove(s.client(id), job_id);
+  if (!record) return {.done = false, .durable_at = s.last_sequence};
+  return {.done = true, .durable_at = s.remove(*record, s.work_of(*record))};
+}
+
+std::optional<JobView> Engine::peek(Now now, JobId id) {
+  State& s = *state_;
+  s.advance(now);
+  const std::optional<JobRecord> record = s.record_of(id);
+  if (!record) return std::nullopt;
+  return s.view(*record);
+}
+
+std::optional<JobView> Engine::peek_ready(ClientId id, Now now) {
+  State& s = *state_;
+  s.advance(now);
+  const LoadedJob* const first = s.client(id).tube_in_use->first();
+  if (first == nullptr) return std::nullopt;
+  return s.view(first->record);
+}
+
+void Engine::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
+  State& s = *state_;
+  s.advance(now);
+  Tube& tube = *s.client(id).tube_in_use;
+  Tube* lane = tube.lane_from(peek.lane);
+  if (lane != nullptr && lane->is_lane() && lane->record.number != peek.lane) peek.next = {};
+  for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
+    if (!first_delayed(s, *lane, peek)) return;
+    lane = peek.any && peek.best != DueKey() ? nullptr : tube.lane_after(*lane);
+    peek.lane = lane == nullptr ? UINT32_MAX : lane->record.number;
+    peek.next = {};
+  }
+  if (lane != nullptr) return;
+  peek.done = true;
+  if (peek.best == DueKey()) return;
+  const std::optional<JobRecord> best = s.record_of(peek.best.id);
+  if (best && s.state_of(*best) == JobState::kDelayed) {
+    peek.found = s.view(*best);
+  } else {
+    peek = {.found = {}, .any = true};  // it has left meanwhile
+  }
+}
+
+std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
+  State& s = *state_;
+  s.advance(now);
+  Tube& tube = *s.client(id).tube_in_use;
+  const Tube* const lane = tube.groups ? tube.groups->with_buried() : &tube;
+  if (lane == nullptr || lane->record.buried == 0) return std::nullopt;
+  const std::vector<JobRecord> first = s.store.scan_buried(lane->record.number, 0, 1);
+  if (first.empty())
+    throw StoreDamage("the tube " + tube.record.name + " has buried jobs, but none is stored");
+  return s.view(first.front());
+}
+
+Sequence Engine::State::kick(const std::vector<JobRecord>& records, Anew anew) {
+  for (const JobRecord& before : records) {
+    const LoadedJob* job = loaded(before.id);
+    JobRecord after = kicked(before, job != nullptr ? job->history : before.history, clock);
+    if (anew == Anew::kOfAll) after.begin_anew(clock.has_expired(after));
+    add_change(before, std::move(after));
+  }
+  std::vector<JobRecord> after;
+  for (const JobChange& change : changes.jobs) after.push_back(*change.after);
+  const Sequence sequence = append();
+
+  totals.kicked += after.size();
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const JobRecord& record = after[i];
+    LoadedJob* job = loaded(record.id);
+    if (job == nullptr) {
+      note_far(tube_numbered(record.tube), records[i], -1);
+      job = &add_to_memory(record);
+    }
+    detach(*job);
+    job->record = record;
+    job->history = record.history;
+    job->sequence = sequence;
+    make_ready(*job);
+    Tube& tube = *job->tube;
+    // Serve after each job, as beanstalkd does: a waiting client gets the first job kicked, not the
+    // most urgent one.
+    serve(tube);
+    if (LoadedJob* still = loaded(record.id)) make_room(tube, *still);
+  }
+  return sequence;
+}
+
+void Engine::kick(ClientId id, Now now, Kick& kick) {
+  State& s = *state_;
+  s.advance(now);
+  Tube& tube = *s.client(id).tube_in_use;
+  if (!std::exchange(kick.begun, true)) {
+    // A worker may release the jobs that are kicked, delayed, as fast as they are kicked. So this
+    // kicks no more jobs than there are now.
+    kick.buried = tube.all_buried() > 0;
+    if (kick.buried) kick.burials_before = s.next_burial;
+    kick.bound = std::min(kick.bound, kick.buried ? tube.all_buried() : tube.all_delayed());
+  }
+  try {
+    const std::vector<JobRecord> records = next_to_kick(s, tube, kick);
+    if (!records.empty()) kick.durable_at = s.kick(records);
+    kick.kicked += records.size();
+    kick.done = kick.done || kick.kicked == kick.bound;
+  } catch (const StoreError&) {
+    kick.done = true;
+    if (kick.kicked == 0) throw;
+  }
+}
+
+Outcome Engine::kick_job(Now now, JobId id) {
+  State& s = *state_;
+  s.advance(now);
+  const std::optional<JobRecord> record = s.record_of(id);
+  if (!record) return {.done = false, .durable_at = s.last_sequence};
+  const JobState state = s.state_of(*record);
+  if (state != JobState::kBuried && state != JobState::kDelayed)
+    return {.done = false, .durable_at = s.last_sequence};
+  return {.done = true, .durable_at = s.kick({*record})};
+}
+
+bool Engine::pause(Now now, std::string_view name, Millis duration) {
+  State& s = *state_;
+  s.advance(now);
+  Tube* tube = s.tubes.find(name);
+  if (tube == nullptr) return false;
+  ++tube->pauses;
+  tube->pause = duration;
+  s.pauses.cancel(tube->pause_end);
+  const std::uint64_t from = s.clock.mono_from();
+  if (duration > 0)
+    s.pauses.schedule(tube->pause_end,
+                      Moment{duration < UINT64_MAX - from ? from + duration : UINT64_MAX});
+  s.serve(*tube);
+  return true;
+}
+
+}  // namespace carillon::queue

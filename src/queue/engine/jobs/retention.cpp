@@ -1,0 +1,134 @@
+// Here dead jobs are deleted whose tube keeps them no longer (retention.h).
+
+#include "queue/engine/jobs/retention.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace carillon::queue {
+
+namespace {
+
+// How many jobs are deleted in one append.
+constexpr std::size_t kAtOnce = 16;
+
+Millis retention_of(const Tube& tube) {
+  return tube.head().record.settings->retention;
+}
+
+Retained& retained_of(Tube& tube) {
+  if (!tube.retained) tube.retained = std::make_unique<Retained>(tube);
+  return *tube.retained;
+}
+
+}  // namespace
+
+void Engine::State::Retention::look_not_after(State& s, Tube& tube, Tick when) noexcept {
+  TubeTimer& time = retained_of(tube).time;
+  if (!time.armed() || when < time.expiry()) s.loading.reschedule(time, Moment{when});
+}
+
+void Engine::State::Retention::follow(State& s, Tube& tube) noexcept {
+  if (retention_of(tube) == 0) {
+    if (tube.retained) s.loading.cancel(tube.retained->time);
+    return tube.retained.reset();  // the timers of its lanes find out
+  }
+  retained_of(tube).lane = 1;
+  look_not_after(s, tube, s.clock.tick());
+}
+
+void Engine::State::Retention::await(State& s, Tube& lane, const JobRecord& job) noexcept {
+  const auto end = end_of(s, job, retention_of(lane));
+  if (!end) return;
+  Retained& retained = retained_of(lane);
+  retained.from = std::min(retained.from, job.burial);
+  look_not_after(s, lane, std::max(s.clock.tick_of(*end), s.clock.tick() + 1));
+}
+
+std::optional<UtcMs> Engine::State::Retention::end_of(const State& s, const JobRecord& job,
+                                                      Millis kept) {
+  const JobExtras& extras = *job.extras;
+  if (kept == 0 || extras.death == Death::kNone || extras.died == 0) return std::nullopt;
+  JobRecord counted{.due = std::min(extras.died + kept, kLastDue), .history = {}};
+  counted.lead = extras.died_lead;
+  const UtcMs end = s.clock.delay_end(counted);
+  return extras.died > s.clock.utc_from() ? end : std::max(end, counted.due);
+}
+
+// Those that have buried jobs are looked at next.
+std::size_t Engine::State::Retention::look_at_lanes(State& s, Tube& tube, std::size_t budget) {
+  std::uint32_t& next = tube.retained->lane;
+  std::size_t looked = 0;
+  for (; next != 0 && looked < budget; ++looked) {
+    Tube* const lane = tube.lane_from(next);
+    next = lane == nullptr ? 0 : lane->record.number + 1;
+    if (lane == nullptr || lane->record.buried == 0) continue;
+    retained_of(*lane).from = 0;
+    look_not_after(s, *lane, s.clock.tick());
+  }
+  return looked;
+}
+
+std::size_t Engine::State::Retention::go_on(State& s, Tube& tube, std::size_t budget,
+                                            std::vector<std::uint32_t>& emptied) {
+  const Millis kept = retention_of(tube);
+  if (kept == 0) {
+    tube.retained.reset();
+    return 0;
+  }
+  if (!s.store.has_room()) {
+    look_not_after(s, tube, s.clock.tick() + kAwaitRoom);
+    return 0;
+  }
+  std::size_t looked = look_at_lanes(s, tube, budget);
+  Retained& retained = *tube.retained;
+  if (retained.lane != 0) look_not_after(s, tube, s.clock.tick());
+  if (looked == budget || tube.record.buried == 0) return looked;
+
+  std::vector<JobRecord> over;
+  const std::size_t most = std::min(budget - looked, kAtOnce);
+  const std::vector<JobRecord> found = s.store.scan_buried(tube.record.number, retained.from, most);
+  bool has_time_left = false;
+  for (const JobRecord& job : found) {
+    ++looked;
+    const auto end = end_of(s, job, kept);
+    if (!end && over.empty()) retained.from = job.burial + 1;
+    if (!end) continue;
+    has_time_left = !s.clock.is_surely_over(*end);
+    if (has_time_left) {
+      look_not_after(s, tube, std::max(s.clock.tick_surely_over(*end), s.clock.tick() + 1));
+      break;
+    }
+    over.push_back(job);
+  }
+  if (!has_time_left && found.size() == most) look_not_after(s, tube, s.clock.tick());
+  if (over.empty()) return looked;
+  emptied.push_back(tube.record.number);
+  remove_all(s, over);
+  retained.from = over.back().burial + 1;  // a scan would find its way past those that are gone
+  return looked;
+}
+
+void Engine::State::Retention::remove_all(State& s, const std::vector<JobRecord>& jobs) {
+  for (const JobRecord& job : jobs) s.add_removal(job, Work::kNotDone);
+  s.append();
+  for (const JobRecord& job : jobs) {
+    ++s.finish_removal(job).head().dead_deleted;
+    ++s.totals.dead_deleted;
+  }
+}
+
+bool Engine::State::Retention::check_invariants(const State& s, const Tube& lane) {
+  if (retention_of(lane) == 0 || lane.record.buried == 0) return true;
+  const Tube& head = lane.head();
+  const bool waits = head.retained && head.retained->lane != 0 && head.retained->time.armed();
+  for (const JobRecord& job : s.store.scan_buried(lane.record.number, 0, SIZE_MAX)) {
+    const auto end = end_of(s, job, retention_of(lane));
+    if (!end) continue;
+    if (!lane.retained || !lane.retained->time.armed()) return waits;
+    return job.burial >= lane.retained->from;
+  }
+  return true;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,161 @@
+// LocalLog: a log in the files of one directory.
+//
+//   const base::Directory directory("carillon-data");
+//   LocalLog::make(directory, identity, {});              // once, for a new store
+//   ...
+//   LocalLog log(directory, identity, {});
+//   log.read(state.position(), apply);
+//   log.append(bytes, apply);
+//   log.sync();                        // one write, durable when it returns
+//
+// A window becomes durable by one write past the page cache into blocks that were written before
+// (log_segment.h). On a virtual disk that takes 92 us where a write and fdatasync take 100.
+//
+// The files are segments of 1 MiB. Another thread makes each one before it is needed, because to
+// make one takes as long as the disk wants. A segment whose changes were all trimmed is used again,
+// so a log soon takes no more space than it needed at most between two trims, and no write waits
+// for the file system. give_back() deletes those that are not needed now. A record that is larger
+// than a segment gets a segment of its own size, which is deleted when it was trimmed.
+//
+// One more file, newest.data, says which segment is the newest (newest_file.h): without it, or
+// without that segment, the log was lost. After a crash the last records may be missing or cut
+// short; log_reader.h says how that is told from damage, which is refused. What a crash has
+// left behind the end is never taken for a record later: a log that was read goes on in a new
+// segment, and in a new life.
+//
+// Memory: two windows. Descriptors: five at most. Thread safety: as every Log.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/directory.h"
+#include "queue/store/log/log.h"
+#include "queue/store/log/log_reader.h"
+#include "queue/store/log/log_segment.h"
+#include "queue/store/log/log_window.h"
+#include "queue/store/log/newest_file.h"
+
+namespace carillon::queue {
+
+struct LocalLogOptions {
+  std::size_t segment_bytes = 1 << 20;
+  // Of all segments that are still needed. append() throws if they have so many bytes and it needs
+  // one more segment.
+  std::size_t most_bytes = 512 << 20;
+  LogWrites writes = LogWrites::kDurable;
+  std::uint64_t boot = 0;  // of the machine; 0: unknown
+};
+
+class LocalLog final : public Log {
+ public:
+  // Makes a log without changes, which goes on behind `after`, durably. Throws StoreError; also if
+  // there is a log in the directory already.
+  static void make(const base::Directory& directory, std::uint64_t identity,
+                   const LogPosition& after);
+
+  // `identity` is a random number that belongs to the log, and `directory` must outlive this.
+  LocalLog(const base::Directory& directory, std::uint64_t identity,
+           const LocalLogOptions& options);
+  ~LocalLog() override;
+
+  void read(const LogPosition& after, const Each& each) override;
+  LogNumber append(std::string_view change, const Apply& apply) override;
+  LogNumber sync() override;
+  void write() override;
+  std::string failure() const override;
+  std::uint32_t chain() const override;
+  LogNumber last() const override;
+  void trim(LogNumber number) override;
+  std::size_t bytes() const override;
+
+  // Deletes the free segments but one: for a disk that is nearly full. To be called as trim().
+  void give_back();
+
+  // A line for each thing that read() has left out because a crash has left it so.
+  const std::vector<std::string>& dropped() const { return dropped_; }
+  // Returns false while an append might have to wait for a segment that is being made, or for the
+  // write of the open window.
+  bool has_room() const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  using Segments = std::list<LogSegment>;
+
+  struct Writing {
+    LogSegment* before = nullptr;  // to be made durable first: of a new segment, the one before
+    const LogSegment* segment = nullptr;
+    std::uint32_t block = 0;
+    std::size_t size = 0;
+    LogNumber last = 0;
+  };
+
+  void take_over(LogReader& reader);
+  void make_room(std::size_t bytes, Lock& lock);
+  bool has_room(std::size_t blocks) const;
+  void add_free_segment(std::size_t blocks, Lock& lock);
+  std::uint32_t usual_blocks() const;
+  LogSegment make_segment(std::uint32_t blocks, std::uint64_t number) const;
+  void make_ahead();
+  void run();
+  void begin_thread();
+  std::optional<Writing> close_window();
+  LogSegment* roll(std::size_t blocks, LogNumber first);
+  std::uint32_t write_closed(const Writing& writing);
+  void sync_handed(Lock& lock);
+  template <typename Action>
+  void or_fail(Lock& lock, Action action);
+  [[noreturn]] void fail(const std::exception& why);
+  void refuse_if_failed() const;
+
+  const base::Directory& directory_;
+  const std::uint64_t identity_;
+  const LocalLogOptions options_;
+  const std::uint64_t life_;
+
+  mutable std::mutex mutex_;
+  // Protected by mutex_:
+  Segments used_;               // in the order of their changes; the last is open
+  std::size_t used_bytes_ = 0;  // of all of them
+  Segments free_;
+  std::uint32_t next_block_ = 0;  // of the open segment; 0: none is open
+  std::uint64_t last_serial_ = 0;
+  std::uint64_t last_file_ = 0;
+  std::uint32_t chain_ = 0;                // of what was handed over
+  LogNumber last_ = 0;                     // appended
+  LogNumber handed_ = 0;                   // handed to the operating system
+  LogNumber durable_ = 0;                  // on the disk
+  const LogSegment* handed_to_ = nullptr;  // has the last change that was handed over
+  LogWindow open_;
+  std::string failure_;
+  bool making_thread_runs_ = false;
+  bool wants_segment_ = false;  // it is to make one, or does so
+  bool closing_ = false;
+  std::condition_variable changed_;
+
+  // Taken in this order, and before mutex_.
+  std::mutex syncing_;  // held while a segment is synced
+  std::mutex writing_;  // held while a window is written
+  // Held from an fdatasync until its failure is known: if two threads sync one file, the system
+  // reports lost bytes to only one of them.
+  std::mutex fdatasync_;
+  // Protected by writing_:
+  LogWindow closed_;
+  std::optional<NewestFile> newest_;  // from read() on
+
+  // The thread's that appends:
+  const LogReader* reader_ = nullptr;  // while it reads
+  std::vector<std::string> dropped_;
+  std::thread making_thread_;  // begins with the first trim(): what was read may leave segments
+};
+
+}  // namespace carillon::queue

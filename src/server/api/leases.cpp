@@ -1,0 +1,102 @@
+// Leases (leases.h).
+#include "server/api/leases.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+
+#include <charconv>
+
+namespace carillon::server {
+
+namespace {
+
+// What a worker with a job takes of the engine and of this, in bytes; a little more than measured.
+constexpr std::size_t kWorkerMemory = 1 << 10;
+
+// Takes a hexadecimal number and the hyphen after it from the front.
+std::optional<std::uint64_t> take_number(std::string_view& text) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number, 16);
+  if (error != std::errc() || rest == end || *rest != '-') return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()) + 1);
+  return number;
+}
+
+template <class Bytes>
+std::string in_digits(const Bytes& bytes) {
+  std::string digits;
+  for (const unsigned char byte : bytes) digits += fmt::format("{:02x}", byte);
+  return digits;
+}
+
+}  // namespace
+
+queue::ClientId Leases::begin(queue::ClientId asker, std::string_view tube, std::string_view name,
+                              queue::Now now) {
+  if (!pool_.has(kWorkerMemory) || memory_.bytes() > pool_.bytes() / 2)
+    throw queue::OverLimit("there is no memory for another lease");
+  Secret secret;
+  if (RAND_bytes(secret.data(), static_cast<int>(secret.size())) != 1)
+    throw queue::OverLimit("the system gives no random bytes for another lease");
+  const queue::ClientId worker = engine_.connect();
+  try {
+    engine_.watch(worker, tube);
+  } catch (const queue::OverLimit&) {
+    engine_.disconnect(worker, now);
+    throw;
+  }
+  if (tube != "default") engine_.ignore(worker, "default");
+  engine_.name_client(worker, name);
+  workers_.emplace(worker, Worker{.asker = asker, .secret = secret});
+  memory_.set(workers_.size() * kWorkerMemory);
+  return worker;
+}
+
+queue::ClientId Leases::asker_of(queue::ClientId client) const {
+  const auto found = workers_.find(client);
+  return found == workers_.end() ? client : found->second.asker;
+}
+
+void Leases::answered(queue::ClientId worker, queue::Now now) {
+  if (!engine_.holds_jobs(worker)) return give_up(worker, now);
+  workers_.at(worker).asker = 0;
+}
+
+void Leases::give_up(queue::ClientId worker, queue::Now now) {
+  engine_.disconnect(worker, now);
+  workers_.erase(worker);
+  memory_.set(workers_.size() * kWorkerMemory);
+}
+
+void Leases::look(queue::Now now) {
+  constexpr int kAtOnce = 4;
+  for (int n = 0; n < kAtOnce && !workers_.empty(); ++n) {
+    auto next = workers_.upper_bound(looked_at_);
+    if (next == workers_.end()) next = workers_.begin();
+    const queue::ClientId worker = looked_at_ = next->first;
+    if (next->second.asker == 0 && !engine_.holds_jobs(worker)) give_up(worker, now);
+  }
+}
+
+std::string Leases::token(Lease lease) const {
+  return fmt::format("{:x}-{:x}-{}", lease.worker, lease.job,
+                     in_digits(workers_.at(lease.worker).secret));
+}
+
+std::optional<Lease> Leases::find(std::string_view token) const {
+  const auto worker = take_number(token);
+  if (!worker) return std::nullopt;
+  const auto job = take_number(token);
+  const auto found = workers_.find(*worker);
+  const bool is_answered = found != workers_.end() && found->second.asker == 0;
+  if (!job || !is_answered) return std::nullopt;
+  const std::string secret = in_digits(found->second.secret);
+  const bool is_right = token.size() == secret.size() &&
+                        CRYPTO_memcmp(token.data(), secret.data(), secret.size()) == 0;
+  if (!is_right) return std::nullopt;
+  return Lease{.worker = *worker, .job = *job};
+}
+
+}  // namespace carillon::server

@@ -1,0 +1,41 @@
+// What names may be, in every protocol: tubes, schedules and endpoints have names of one kind, keys
+// of jobs and groups of another.
+//
+//   is_tube_name("mail.fast");   is_key("order 17") == false
+//
+// Thread safety: pure.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "carillon/queue/job.h"
+
+namespace carillon::server {
+
+// The longest name of a tube, in bytes. beanstalkd allows the same ones.
+inline constexpr std::size_t kMaxTubeName = 200;
+// Returns true if it may be the name of a tube, schedule or endpoint.
+bool is_tube_name(std::string_view name);
+// Returns true if the byte may be in such a name.
+bool is_name_byte(char c);
+
+// Returns true if it may be the key of a job, or the name of a group. A quote at the beginning
+// would be that of an option's value. Stores of earlier versions may have such names all the same.
+bool is_key(std::string_view key);
+// Returns true if it is 1 to 200 bytes without a space or control character.
+bool is_word(std::string_view text);
+// What a key has, for messages.
+inline constexpr std::string_view kKeyRule =
+    "1 to 200 bytes, no space or control character, and no quote at its beginning";
+static_assert(queue::kMaxKey == 200 && queue::kMaxGroup == 200);
+
+// The priority of a job for which none is named.
+inline constexpr queue::Priority kUsualPriority = 65'536;
+
+// The most jobs of one request for many, and the most bytes of what it sends or brings: so no
+// request of one client takes more.
+inline constexpr std::size_t kMaxBatch = 1'000;
+inline constexpr std::size_t kMaxBatchBytes = 1 << 20;
+
+}  // namespace carillon::server

@@ -1,0 +1,51 @@
+// Operations (operations.h).
+#include "server/api/operations.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace carillon::server {
+
+std::uint64_t Operations::begin(queue::JobBulk bulk, queue::Now now) {
+  const std::uint64_t id = ++last_;
+  all_.emplace(id, Operation{.bulk = std::move(bulk), .began = now.utc_ns / 1'000'000});
+  running_.push_back(id);
+  return id;
+}
+
+const Operation* Operations::find(std::uint64_t id) const {
+  const auto found = all_.find(id);
+  return found == all_.end() ? nullptr : &found->second;
+}
+
+void Operations::stop(std::uint64_t id, queue::Now now) {
+  const auto found = all_.find(id);
+  if (found == all_.end() || found->second.ended != 0) return;
+  found->second.stopped = true;
+  std::erase(running_, id);
+  end(id, now);
+}
+
+void Operations::work(queue::Now now) {
+  const std::uint64_t id = running_.front();
+  running_.pop_front();
+  Operation& operation = all_.at(id);
+  try {
+    engine_.change_jobs(now, operation.bulk);
+  } catch (const std::runtime_error& error) {  // StoreError, OverLimit
+    operation.error = error.what();
+  }
+  if (operation.bulk.ended() || !operation.error.empty()) return end(id, now);
+  running_.push_back(id);
+}
+
+void Operations::end(std::uint64_t id, queue::Now now) {
+  all_.at(id).ended = now.utc_ns / 1'000'000;
+  ended_.push_back(id);
+  if (ended_.size() <= kMostKept) return;
+  all_.erase(ended_.front());
+  ended_.pop_front();
+}
+
+}  // namespace carillon::server

@@ -1,0 +1,151 @@
+// RequestContext: what several functions of the API have in common (request_context.h).
+#include "server/http/request_context.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "server/api/names.h"
+#include "server/http/fields.h"
+#include "server/http/problem.h"
+
+namespace carillon::server::http {
+
+queue::JobId RequestContext::job_id() const {
+  return job_id_of(names.front());
+}
+
+queue::JobId job_id_of(const std::string& text) {
+  queue::JobId id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error == std::errc() && end == text.data() + text.size() && id >= 1 && id <= queue::kLastId)
+    return id;
+  throw Problem(kBadRequest, fmt::format("\"{}\": not the id of a job, a number from 1 to {}", text,
+                                         queue::kLastId));
+}
+
+const std::string& RequestContext::tube() const {
+  const std::string& tube = names.front();
+  if (!is_tube_name(tube)) {
+    throw Problem(kBadRequest,
+                  fmt::format("\"{}\": not the name of a tube: 1 to {} letters, digits "
+                              "and any of -+/;.$_(), and no - in front",
+                              tube, kMaxTubeName));
+  }
+  return tube;
+}
+
+const std::string& RequestContext::use_tube() {
+  engine().use(client_, tube());
+  return tube();
+}
+
+boost::json::object RequestContext::object() const {
+  return request.body.empty() ? boost::json::object() : parse_object(request.body);
+}
+
+void RequestContext::hold(std::size_t bytes) {
+  held_ += bytes;
+  const bool is_short = service_.is_out_of_memory() || held_ > service_.most_for_one();
+  if (held_ <= kOwnReplies || !is_short) return;
+  service_.report_out_of_memory(server::kNoMemory);
+  throw Problem(kNoMemory, std::string(server::kNoMemory));
+}
+
+void RequestContext::require_tube(std::string_view tube) const {
+  if (std::string why = caller_.lacks_tube(tube); !why.empty())
+    throw Problem(kForbidden, std::move(why));
+}
+
+void RequestContext::require_tube_of(std::string_view what, std::string_view tube) const {
+  if (std::string why = caller_.lacks_tube_of(what, tube); !why.empty())
+    throw Problem(kForbidden, std::move(why));
+}
+
+void RequestContext::require_room() {
+  if (service_.draining()) throw Problem(kDraining, "the server is draining (SIGUSR1)");
+  if (service_.is_out_of_memory()) {
+    service_.report_out_of_memory(kSystemGivesNone);
+    throw Problem(kNoMemory, std::string(kSystemGivesNone));
+  }
+  if (service_.refuses_puts(now_))
+    throw Problem(kNoSpace, "the disk, or the memory for jobs, is nearly full");
+}
+
+// A window is in whole seconds, and the quota is that of the window, rounded down.
+void RequestContext::add_headers(std::vector<std::pair<std::string_view, std::string>>& headers) {
+  constexpr queue::Millis kSecond = 1'000;
+  const auto seconds = [](queue::Millis ms) { return (ms + kSecond - 1) / kSecond; };
+  const auto rate = is_put ? engine().put_rate(now_, names.front()) : std::nullopt;
+  if (!rate) return;
+  const std::uint64_t window = seconds(rate->limits.period);
+  headers.emplace_back(
+      "RateLimit-Policy",
+      fmt::format(R"("put";q={};w={})", rate->limits.rate * window * kSecond / rate->limits.period,
+                  window));
+  headers.emplace_back("RateLimit",
+                       fmt::format(R"("put";r={};t={})", rate->tokens, seconds(rate->next)));
+}
+
+void RequestContext::read_body(queue::JobId job, queue::JobId body_id, OnBody then, Again again) {
+  awaits_ = Awaits::kBody;
+  awaited_of_ = job;
+  awaited_ = body_id;
+  on_body_ = std::move(then);
+  again_ = again;
+  on_no_body_ = {};
+}
+
+void RequestContext::read_body(const queue::JobView& job, OnBody then, OnNoBody failed) {
+  read_body(job.id, job.body_id, std::move(then), nullptr);
+  on_no_body_ = std::move(failed);
+}
+
+void RequestContext::await_delivery(queue::ClientId worker, OnDelivery then) {
+  awaits_ = Awaits::kDelivery;
+  awaited_ = worker;
+  on_delivery_ = std::move(then);
+}
+
+void RequestContext::await_trial(OnTried then) {
+  awaits_ = Awaits::kTrial;
+  on_tried_ = std::move(then);
+}
+
+void RequestContext::later(Step then) {
+  awaits_ = Awaits::kTurn;
+  next_ = std::move(then);
+}
+
+void RequestContext::body_came(const Body& body) {
+  now_ = service_.now();
+  awaits_ = Awaits::kNothing;
+  if (body.bytes) return std::exchange(on_body_, {})(*this, *body.bytes);
+  if (on_no_body_) return std::exchange(on_no_body_, {})(*this, body);
+  if (body.damaged) {
+    const auto job = engine().peek(now_, awaited_of_);
+    if (!job || job->body_id != awaited_) return again_(*this, awaited_of_);
+  }
+  service_.report_store_failure(body.error);
+  throw Problem(kFailed, "the body cannot be read: " + body.error);
+}
+
+void RequestContext::delivered(const queue::Delivery& delivery) {
+  now_ = service_.now();
+  awaits_ = Awaits::kNothing;
+  std::exchange(on_delivery_, {})(*this, delivery);
+}
+
+void RequestContext::tried(const push::PostResult& result) {
+  now_ = service_.now();
+  awaits_ = Awaits::kNothing;
+  std::exchange(on_tried_, {})(*this, result);
+}
+
+void RequestContext::go_on() {
+  now_ = service_.now();
+  awaits_ = Awaits::kNothing;
+  std::exchange(next_, {})(*this);
+}
+
+}  // namespace carillon::server::http

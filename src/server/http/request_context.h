@@ -1,0 +1,163 @@
+// A request that is being answered: what the functions of the API (routes.h) work with.
+//
+//   void answer_one(RequestContext& x, queue::JobId id) {
+//     const auto stats = x.engine().job_stats(x.now(), id);
+//     if (!stats) throw Problem(kNotFound, "there is no such job");
+//     x.read_body(
+//         id, stats->record.body_id(),
+//         [stats = *stats](RequestContext& x, std::string_view body) {
+//           x.answer({.body = json_of(stats, body), .durable_at = stats.durable_at});
+//         },
+//         answer_one);
+//   }
+//
+// Such a function answers, or asks for what it needs first: a body, the end of a wait for a job,
+// what comes of a trial of an endpoint, or another turn, so that others are served in between. What
+// it asks for calls a function of this kind again. Or it throws Problem; it may throw
+// queue::StoreError and queue::OverLimit, too.
+//
+// Thread safety: none; an exchange belongs to its session.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/engine.h"
+#include "server/api/caller.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+#include "server/service.h"
+
+namespace carillon::server::push {
+struct PostResult;
+}
+
+namespace carillon::server::http {
+
+// Returns the number of a job. Throws Problem if the text is none.
+queue::JobId job_id_of(const std::string& text);
+
+class RequestContext {
+ public:
+  using OnBody = std::function<void(RequestContext&, std::string_view body)>;
+  using OnNoBody = std::function<void(RequestContext&, const Body&)>;
+  using Again = void (*)(RequestContext&, queue::JobId);
+  using OnDelivery = std::function<void(RequestContext&, const queue::Delivery&)>;
+  using OnTried = std::function<void(RequestContext&, const push::PostResult&)>;
+  using Step = std::function<void(RequestContext&)>;
+  // What it asks for.
+  enum class Awaits : std::uint8_t { kNothing, kBody, kDelivery, kTrial, kTurn, kEvents };
+
+  // The caller must outlive the exchange.
+  RequestContext(Service& service, queue::ClientId client, const Caller& caller, Request asked)
+      : request(std::move(asked)),
+        service_(service),
+        client_(client),
+        caller_(caller),
+        now_(service.now()) {}
+
+  const Request request;
+  // The parts of the path that the route leaves open, in their order, decoded.
+  std::vector<std::string> names;
+  // How the audit tells of the request: what it is called there (empty: not at all), what it works
+  // on, and what came of it. Without a function's own words it has names[0] and the status.
+  std::string audited_as;
+  std::string target;
+  std::string outcome;
+  // Nothing was changed: the answer is not kept for the same request with its Idempotency-Key.
+  bool changed_nothing = false;
+  // It puts jobs into the tube names[0]: the answer tells that tube's rate.
+  bool is_put = false;
+
+  Service& service() { return service_; }
+  const Service& service() const { return service_; }
+  queue::Engine& engine() { return service_.engine(); }
+  queue::ClientId client() const { return client_; }
+  // The time at which the request is carried out.
+  queue::Now now() const { return now_; }
+
+  // Returns names[0] as the number of a job. Throws Problem.
+  queue::JobId job_id() const;
+  // Returns names[0], which names a tube. Throws Problem if it is no name.
+  const std::string& tube() const;
+  // The same, and makes it the tube in use of the client.
+  const std::string& use_tube();
+  // Returns the JSON object that is the body; an empty one without a body. Throws Problem.
+  boost::json::object object() const;
+  // Whether the caller's token is good for the tube. A function checks the tubes that the path does
+  // not name. The others throw Problem.
+  bool may_use(std::string_view tube) const { return caller_.may_use(tube); }
+  void require_tube(std::string_view tube) const;
+  // The same for the tube of `what`, which the client has not named.
+  void require_tube_of(std::string_view what, std::string_view tube) const;
+  const Caller& caller() const { return caller_; }
+  // Throws Problem if the server takes no jobs now.
+  void require_room();
+
+  void answer(Reply reply) { reply_ = std::move(reply); }
+  // Adds what the answer tells whatever it is: RateLimit-Policy and RateLimit of a put.
+  void add_headers(std::vector<std::pair<std::string_view, std::string>>& headers);
+  // `then` is called with the body, at once or later, unless it cannot be read: the request is
+  // answered with the reason then. If the job was deleted meanwhile, or has another body, `again`
+  // is called with it instead, to look anew. REQUIRES: the function returns after this.
+  void read_body(queue::JobId job, queue::JobId body_id, OnBody then, Again again);
+  // The same for a job that the request has reserved: `failed` is called if there is no body.
+  void read_body(const queue::JobView& job, OnBody then, OnNoBody failed);
+  // `then` is called when the wait of `worker` has ended (Engine::take_deliveries).
+  void await_delivery(queue::ClientId worker, OnDelivery then);
+  // `then` is called with what came of a trial that was begun for client().
+  void await_trial(OnTried then);
+  // `then` is called in the next turn, when the store has room for another append.
+  void later(Step then);
+
+  // The answer are the events of the feed that come after the one with this number, without an end.
+  void tell_events(std::uint64_t after) {
+    awaits_ = Awaits::kEvents;
+    awaited_ = after;
+  }
+
+  // Counts so many bytes more that the function keeps until it has answered. Throws Problem if
+  // there is no memory for them.
+  void hold(std::size_t bytes);
+  std::size_t held() const { return held_; }
+
+  // For the session: what the function has asked for, and what comes of it. The next ones call what
+  // waits; it may ask for something else then.
+  Awaits awaits() const { return awaits_; }
+  std::optional<Reply> take_reply() { return std::exchange(reply_, std::nullopt); }
+  // REQUIRES: awaits() what the names say.
+  queue::JobId awaited_body() const { return awaited_; }
+  queue::ClientId awaited_worker() const { return awaited_; }
+  std::uint64_t events_after() const { return awaited_; }
+  // Throws Problem if there is no body because it is damaged.
+  void body_came(const Body& body);
+  void delivered(const queue::Delivery& delivery);
+  void tried(const push::PostResult& result);
+  void go_on();
+
+ private:
+  Service& service_;
+  queue::ClientId client_;
+  const Caller& caller_;
+  queue::Now now_;
+  std::optional<Reply> reply_;
+  std::size_t held_ = 0;
+  Awaits awaits_ = Awaits::kNothing;
+  std::uint64_t awaited_ = 0;    // the body, the worker, or the event
+  queue::JobId awaited_of_ = 0;  // the job
+  OnBody on_body_;
+  OnNoBody on_no_body_;
+  Again again_ = nullptr;
+  OnDelivery on_delivery_;
+  OnTried on_tried_;
+  Step next_;
+};
+
+}  // namespace carillon::server::http
