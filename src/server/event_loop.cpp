@@ -209,7 +209,7 @@ std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const std::uint64_t soonest = std::min({engine.value_or(UINT64_MAX), stalls.value_or(UINT64_MAX),
                                           service_.feed().next_wakeup(), service_.next_save()});
   const bool waits_for_store =
-      !waiting_for_store_.empty() || service_.operations().has_work() || pusher_.has_work();
+      !waiting_for_store_.empty() || service_.long_changes().has_work() || pusher_.has_work();
   if (!service_.checkpoint().pending() && !waits_for_store) return soonest;
   return std::min(read_mono() + kStorePollNs, soonest);
 }
@@ -226,11 +226,11 @@ void EventLoop::run_engine(std::uint64_t until_ns) {
 }
 
 bool EventLoop::operations_have_work() {
-  return service_.operations().has_work() && store_.has_room();
+  return service_.long_changes().has_work() && store_.has_room();
 }
 
 void EventLoop::operate(std::uint64_t until_ns) {
-  do service_.operations().work(read_clocks());
+  do service_.long_changes().work(read_clocks());
   while (operations_have_work() && read_mono() < until_ns);
 }
 

@@ -52,7 +52,7 @@ Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
       checkpoint_(on_disk),
       memory_(options.memory),
       leases_(engine, memory_),
-      operations_(engine),
+      long_changes_(engine),
       requests_in_flight_(memory_),
       first_answers_(memory_),
       feed_(*this) {}

@@ -16,7 +16,7 @@
 #include "carillon/queue/engine.h"
 #include "carillon/queue/now.h"
 #include "server/api/leases.h"
-#include "server/api/operations.h"
+#include "server/api/long_changes.h"
 #include "server/api/requests_in_flight.h"
 #include "server/api/tokens.h"
 #include "server/beanstalk/command.h"
@@ -69,7 +69,7 @@ struct ServiceOptions {
 };
 
 // Why a command is answered OUT_OF_MEMORY, for the log.
-inline constexpr std::string_view kNoMemory = "connections use all that they may";
+inline constexpr std::string_view kMemoryIsUsed = "connections use all that they may";
 inline constexpr std::string_view kSystemGivesNone = "the system gives no more memory";
 
 // The fields of `stats` that identify the server.
@@ -123,7 +123,7 @@ class Service {
   const Identity& identity() const { return identity_; }
   Counters& counters() { return counters_; }
   Leases& leases() { return leases_; }
-  Operations& operations() { return operations_; }
+  LongChanges& long_changes() { return long_changes_; }
   RequestsInFlight& requests_in_flight() { return requests_in_flight_; }
   http::IdempotencyCache& idempotency_cache() { return first_answers_; }
   // Returns the last change that is durable: replies that tell of those up to it may leave. Until
@@ -133,7 +133,7 @@ class Service {
   // Null: nothing is pushed (tests).
   push::Pusher* pusher() { return pusher_; }
   void set_pusher(push::Pusher* pusher) { pusher_ = pusher; }
-  const Operations& operations() const { return operations_; }
+  const LongChanges& long_changes() const { return long_changes_; }
   Feed& feed() { return feed_; }
   const Feed& feed() const { return feed_; }
   CheckpointLease& checkpoint() { return checkpoint_; }
@@ -210,7 +210,7 @@ class Service {
   CheckpointLease checkpoint_;
   MemoryPool memory_;
   Leases leases_;
-  Operations operations_;
+  LongChanges long_changes_;
   RequestsInFlight requests_in_flight_;
   http::IdempotencyCache first_answers_;
   std::function<queue::Sequence()> durable_;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "http_fixture.h"
-#include "server/http/fields.h"
+#include "server/api/fields.h"
 
 namespace carillon::server::http {
 namespace {

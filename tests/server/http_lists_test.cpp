@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "http_fixture.h"
-#include "server/api/operations.h"
+#include "server/api/long_changes.h"
 #include "server/http/web.h"
 
 namespace carillon::server::http {
@@ -165,11 +165,11 @@ TEST_F(HttpLists, AChangeThatTakesLongGoesOnAsAnOperation) {
   EXPECT_EQ(begun.status, 202);
   EXPECT_NE(begun.head.find("Location: /v1/operations/1\r\n"), std::string::npos);
   EXPECT_EQ(begun.value().at("state"), "running");
-  Operations& operations = server.service.operations();
-  operations.work(server.now);
+  LongChanges& changes = server.service.long_changes();
+  changes.work(server.now);
   const json::value half = ask("GET", "/v1/operations/1").value();
   EXPECT_GT(half.at("changed").as_int64(), begun.value().at("changed").as_int64());
-  while (operations.has_work()) operations.work(server.now);
+  while (changes.has_work()) changes.work(server.now);
   const json::value done = ask("GET", "/v1/operations/1").value();
   EXPECT_EQ(done.at("state"), "done");
   EXPECT_EQ(done.at("changed"), 1'000);
@@ -183,7 +183,7 @@ TEST_F(HttpLists, AnOperationIsWhatIsDescribed) {
   for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
   server.reading_takes_ns = 50'000'000;
   const json::object told = ask("POST", "/v1/tubes/mail:clear").value().as_object();
-  const json::value api = json::parse(find_web_file("openapi.json")->text);
+  const json::value api = json::parse(openapi_text());
   const json::value& schema = api.at("components").at("schemas").at("Operation");
   for (const auto& [name, value] : told)
     EXPECT_TRUE(schema.at("properties").as_object().contains(name)) << name;
@@ -197,7 +197,7 @@ TEST_F(HttpLists, AnOperationMayBeStoppedAndTakenUpAgain) {
   EXPECT_EQ(change("cancel", R"({"filter":{"tube":"mail"}})").status, 202);
   server.reading_takes_ns = 0;
   EXPECT_EQ(ask("DELETE", "/v1/operations/1").status, 204);
-  EXPECT_FALSE(server.service.operations().has_work());
+  EXPECT_FALSE(server.service.long_changes().has_work());
   const json::value stopped = ask("GET", "/v1/operations/1").value();
   EXPECT_EQ(stopped.at("state"), "stopped");
   const std::string token(stopped.at("next_page_token").as_string());
@@ -212,8 +212,8 @@ TEST_F(HttpLists, AnOperationThatFailsSaysSo) {
   ask("POST", "/v1/tubes/mail:clear");
   server.reading_takes_ns = 0;
   server.store.appends_fail = true;
-  server.service.operations().work(server.now);
-  EXPECT_FALSE(server.service.operations().has_work());
+  server.service.long_changes().work(server.now);
+  EXPECT_FALSE(server.service.long_changes().has_work());
   const json::value failed = ask("GET", "/v1/operations/1").value();
   EXPECT_EQ(failed.at("state"), "failed");
   EXPECT_EQ(failed.at("error"), "no space left on device");
@@ -224,7 +224,7 @@ TEST_F(HttpLists, NoMoreOperationsThanMayGoOn) {
   for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
   server.reading_takes_ns = 50'000'000;
   const std::string_view dry = R"({"filter":{"tube":"mail"},"dry_run":true})";
-  for (std::size_t n = 0; n < Operations::kMost; ++n) EXPECT_EQ(change("cancel", dry).status, 202);
+  for (std::size_t n = 0; n < LongChanges::kMost; ++n) EXPECT_EQ(change("cancel", dry).status, 202);
   const Answer waited = change("cancel", R"({"filter":{"tube":"mail"}})");
   EXPECT_EQ(waited.status, 200);
   EXPECT_EQ(waited.value().at("changed"), 1'000);

@@ -156,7 +156,7 @@ TEST_F(HttpRights, ARefusalDoesNotNameTheTubeOfAnothersJobOrScheduleOrOperation)
   ask("PUT", "/v1/schedules/s", "boss", R"({"every":"1h","job":{"tube":"secret"}})");
   queue::JobBulk bulk;
   bulk.list.tube = "secret";
-  const std::uint64_t id = server.service.operations().begin(std::move(bulk), server.now);
+  const std::uint64_t id = server.service.long_changes().begin(std::move(bulk), server.now);
   const std::string mine = R"({"every":"1h","job":{"tube":"mail"}})";
   for (const std::string& reply :
        {ask("GET", "/v1/jobs/1", "mailer"), ask("DELETE", "/v1/jobs/1", "mailer"),
@@ -282,7 +282,7 @@ TEST_F(HttpRights, ALeaseBelongsToTheTubeOfItsJob) {
 // An operation without a requirement of its own has the one of the whole document. A server without
 // tokens wants none: the empty requirement (OpenAPI 3.1, 4.8.2) stands beside each one.
 TEST(OpenApi, TellsWhatEachRouteNeeds) {
-  const json::value api = json::parse(find_web_file("openapi.json")->text);
+  const json::value api = json::parse(openapi_text());
   EXPECT_EQ(api.at("components").at("securitySchemes").at("token").at("scheme"), "bearer");
   for (const Route& route : routes()) {
     std::string method(route.method);

@@ -54,7 +54,7 @@ class HttpTest(HttpCase):
         client.request("GET", "/docs")
         page = client.getresponse().read().decode()
         root = pathlib.Path(__file__).resolve().parents[2]
-        kinds = (root / "src/server/http/problem.h").read_text(encoding="utf-8")
+        kinds = (root / "src/server/api/problem.h").read_text(encoding="utf-8")
         guide = (root / "docs/http.md").read_text(encoding="utf-8")
         names = re.findall(r'ProblemKind k\w+\{\d+, "([a-z-]+)"', kinds)
         self.assertGreater(len(names), 15)

@@ -24,7 +24,7 @@ std::string in_small_letters(std::string text) {
 
 TEST(OpenApi, HasEachRouteAndNoOther) {
   std::set<std::string> described;
-  const json::value api = json::parse(find_web_file("openapi.json")->text);
+  const json::value api = json::parse(openapi_text());
   for (const auto& [path, methods] : api.at("paths").as_object())
     for (const auto& [method, operation] : methods.as_object())
       described.insert(std::string(method) + " " + std::string(path));
@@ -36,7 +36,7 @@ TEST(OpenApi, HasEachRouteAndNoOther) {
 
 // Each name of a query is described, and each route that takes fields.
 TEST(OpenApi, HasWhatEachRouteTakes) {
-  const json::value api = json::parse(find_web_file("openapi.json")->text);
+  const json::value api = json::parse(openapi_text());
   for (const Route& route : routes()) {
     const json::object& operation = api.at("paths")
                                         .at(route.pattern)
@@ -60,7 +60,7 @@ TEST(OpenApi, HasWhatEachRouteTakes) {
 }
 
 TEST(OpenApi, SaysWhatNamesAndIdsAPathTakes) {
-  const json::value api = json::parse(find_web_file("openapi.json")->text);
+  const json::value api = json::parse(openapi_text());
   const json::value& parameters = api.at("components").at("parameters");
   EXPECT_EQ(parameters.at("id").at("schema"), json::parse(R"({"type":"integer","minimum":1})"));
   for (const char* const name : {"tube", "name"}) {
@@ -80,7 +80,7 @@ TEST(OpenApi, SaysWhatNamesAndIdsAPathTakes) {
 
 // Each reference leads somewhere, and each schema is used.
 TEST(OpenApi, ItsReferencesAreWhole) {
-  const std::string text(find_web_file("openapi.json")->text);
+  const std::string text(openapi_text());
   const json::value api = json::parse(text);
   const json::object& schemas = api.at("components").at("schemas").as_object();
   const std::string start = "#/components/schemas/";

@@ -435,6 +435,8 @@ class OpenApiTest(HttpCase):
             (404, "POST", "/v1/tubes/none:pause"),
             (204, "POST", tube + ":resume"),
             (404, "POST", "/v1/tubes/none:resume"),
+            (400, "POST", "/v1/tubes/a%20b:resume"),
+            (400, "GET", "/v1/tubes/a%20b"),
             (200, "POST", tube + ":kick", {"max": 1}),
             (400, "POST", tube + ":kick", {"x": 1}),
             (404, "POST", "/v1/tubes/none:kick"),

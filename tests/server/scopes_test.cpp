@@ -55,7 +55,7 @@ class Scopes : public testing::Test {
     server->engine.set_endpoint(server->now, "e", endpoint);
     queue::JobBulk bulk;
     bulk.list.tube = "t";
-    server->service.operations().begin(std::move(bulk), server->now);
+    server->service.long_changes().begin(std::move(bulk), server->now);
   }
   ~Scopes() override { ::unlink(file_name.c_str()); }
 

@@ -1,51 +1,109 @@
-// Operations (operations.h).
+// The rows (operations.h).
 #include "server/api/operations.h"
 
-#include <algorithm>
-#include <stdexcept>
-#include <utility>
+#include <array>
+
+#include "server/api/tubes.h"
 
 namespace carillon::server {
 
-std::uint64_t Operations::begin(queue::JobBulk bulk, queue::Now now) {
-  const std::uint64_t id = ++last_;
-  all_.emplace(id, Operation{.bulk = std::move(bulk), .began = now.utc_ns / 1'000'000});
-  running_.push_back(id);
-  return id;
-}
+namespace {
 
-const Operation* Operations::find(std::uint64_t id) const {
-  const auto found = all_.find(id);
-  return found == all_.end() ? nullptr : &found->second;
-}
+constexpr Operation kGetTube{.method = "GET",
+                             .path = "/v1/tubes/{tube}",
+                             .name = "getTube",
+                             .tag = "tubes",
+                             .summary = "Shows the counts of a tube, and what holds for it.",
+                             .rights = {Needs::kRead, Reach::kTube},
+                             .appends = Appends::kNo,
+                             .problems = "400 404",
+                             .request = &kShape<TubeName>,
+                             .answer = &kShape<Tube>,
+                             .run = run<TubeName, get_tube>};
 
-void Operations::stop(std::uint64_t id, queue::Now now) {
-  const auto found = all_.find(id);
-  if (found == all_.end() || found->second.ended != 0) return;
-  found->second.stopped = true;
-  std::erase(running_, id);
-  end(id, now);
-}
+constexpr Operation kPatchTube{
+    .method = "PATCH",
+    .path = "/v1/tubes/{tube}",
+    .name = "patchTube",
+    .tag = "tubes",
+    .summary = "Sets what holds for a tube (RFC 7396), and makes it if there is none.",
+    .rights = {Needs::kAdmin, Reach::kTube},
+    .appends = Appends::kYes,
+    .audited_as = "tube:patch",
+    .problems = "400 415 422 503",
+    .request = &kShape<PatchTube>,
+    .answer = &kShape<Tube>,
+    .run = run<PatchTube, patch_tube>};
 
-void Operations::work(queue::Now now) {
-  const std::uint64_t id = running_.front();
-  running_.pop_front();
-  Operation& operation = all_.at(id);
-  try {
-    engine_.change_jobs(now, operation.bulk);
-  } catch (const std::runtime_error& error) {  // StoreError, OverLimit
-    operation.error = error.what();
-  }
-  if (operation.bulk.ended() || !operation.error.empty()) return end(id, now);
-  running_.push_back(id);
-}
+constexpr Operation kPauseTube{.method = "POST",
+                               .path = "/v1/tubes/{tube}:pause",
+                               .name = "pauseTube",
+                               .tag = "tubes",
+                               .summary = "No job goes out for a while. A restart ends a pause.",
+                               .rights = {Needs::kAdmin, Reach::kTube},
+                               .appends = Appends::kNo,
+                               .audited_as = "tube:pause",
+                               .problems = "400 404 422",
+                               .request = &kShape<PauseTube>,
+                               .run = run<PauseTube, pause_tube>};
 
-void Operations::end(std::uint64_t id, queue::Now now) {
-  all_.at(id).ended = now.utc_ns / 1'000'000;
-  ended_.push_back(id);
-  if (ended_.size() <= kMostKept) return;
-  all_.erase(ended_.front());
-  ended_.pop_front();
+constexpr Operation kResumeTube{.method = "POST",
+                                .path = "/v1/tubes/{tube}:resume",
+                                .name = "resumeTube",
+                                .tag = "tubes",
+                                .summary = "Jobs go out again.",
+                                .rights = {Needs::kAdmin, Reach::kTube},
+                                .appends = Appends::kNo,
+                                .audited_as = "tube:resume",
+                                .problems = "400 404 422",
+                                .request = &kShape<TubeName>,
+                                .run = run<TubeName, resume_tube>};
+
+constexpr Operation kKickTube{
+    .method = "POST",
+    .path = "/v1/tubes/{tube}:kick",
+    .name = "kickTube",
+    .tag = "tubes",
+    .summary = "Makes buried jobs ready, or delayed ones if there is none.",
+    .rights = {Needs::kAdmin, Reach::kTube},
+    .appends = Appends::kYes,
+    .audited_as = "tube:kick",
+    .problems = "400 404 422",
+    .request = &kShape<KickTube>,
+    .answer = &kShape<Kicked>,
+    .run = run<KickTube, kick_tube>};
+
+constexpr Operation kGetGroup{.method = "GET",
+                              .path = "/v1/tubes/{tube}/groups/{group}",
+                              .name = "getGroup",
+                              .tag = "tubes",
+                              .summary = "Shows a group that has jobs or settings.",
+                              .rights = {Needs::kRead, Reach::kTube},
+                              .appends = Appends::kNo,
+                              .problems = "400 404",
+                              .request = &kShape<GroupName>,
+                              .answer = &kShape<Group>,
+                              .run = run<GroupName, get_group>};
+
+constexpr Operation kPatchGroup{.method = "PATCH",
+                                .path = "/v1/tubes/{tube}/groups/{group}",
+                                .name = "patchGroup",
+                                .tag = "tubes",
+                                .summary = "Sets what holds for a group (RFC 7396).",
+                                .rights = {Needs::kAdmin, Reach::kTube},
+                                .appends = Appends::kYes,
+                                .audited_as = "group:patch",
+                                .problems = "400 415 422 503",
+                                .request = &kShape<PatchGroup>,
+                                .run = run<PatchGroup, patch_group>};
+
+constexpr std::array kOperations = {&kGetTube,  &kPatchTube, &kPauseTube, &kResumeTube,
+                                    &kKickTube, &kGetGroup,  &kPatchGroup};
+
+}  // namespace
+
+std::span<const Operation* const> operations() {
+  return kOperations;
 }
 
 }  // namespace carillon::server

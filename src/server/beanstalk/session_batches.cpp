@@ -183,7 +183,7 @@ void Session::gather(const queue::JobView& job) {
   service_.engine().give_back(client_, service_.now(), job.id);
   if (!is_first) return answer_gathered();
   gathered_.reset();
-  answer_out_of_memory(kNoMemory);
+  answer_out_of_memory(kMemoryIsUsed);
 }
 
 void Session::add_gathered(const Body& body) {

@@ -74,7 +74,7 @@ void Session::fetch(Asked asked, const queue::JobView& job) {
 void Session::refuse_to_send() {
   if (asked_ == Asked::kReserve || asked_ == Asked::kReserveAlone)
     service_.engine().give_back(client_, service_.now(), job_.id);
-  answer_out_of_memory(kNoMemory);
+  answer_out_of_memory(kMemoryIsUsed);
 }
 
 void Session::body_read(const Body& body) {

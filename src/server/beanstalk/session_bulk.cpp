@@ -133,7 +133,7 @@ void Session::go_on_counting() {
     std::string text = due_lines(*due_);
     count_memory();
     if (text.size() > kOwnReplies && text.size() > service_.most_for_one())
-      return answer_out_of_memory(kNoMemory);
+      return answer_out_of_memory(kMemoryIsUsed);
     fmt::format_to(
         std::back_inserter(text),
         R"({{"now":"{}","due":{},"delayed":{},"buried":{},"later":{},"later_estimated":{}}})"

@@ -74,7 +74,7 @@ void Session::begin_patch(const Command& c) {
 void Session::patch_job(std::optional<std::string_view> body) {
   or_answer_failure([&] {
     const queue::Now now = service_.now();
-    if (body && service_.refuses_puts(now)) return answer_out_of_memory(kNoMemory);
+    if (body && service_.refuses_puts(now)) return answer_out_of_memory(kMemoryIsUsed);
     const auto id = named_job(put_);
     if (!id) return answer_not_found();
     const auto attributes =

@@ -48,7 +48,7 @@ void Session::go_on_choosing() {
   const bool has_memory = may_hold(body_.size(), kOwnReplies);
   if (left_ > 0 && has_memory) return;
   state_ = State::kLine;
-  has_memory ? answer_yaml(0, body_) : answer_out_of_memory(kNoMemory);
+  has_memory ? answer_yaml(0, body_) : answer_out_of_memory(kMemoryIsUsed);
   body_ = {};
 }
 
@@ -72,7 +72,7 @@ void Session::list_watched(const Command&) {
   const std::string list = list_yaml(service_.engine().watched(client_));
   count_memory();
   if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
-    return answer_out_of_memory(kNoMemory);
+    return answer_out_of_memory(kMemoryIsUsed);
   answer_yaml(0, list);
 }
 
@@ -80,7 +80,7 @@ void Session::list_watched(const Command&) {
 void Session::list_groups(const Command& c) {
   const auto options = or_bad_option([&] { return parse_group_list_options(c.options); });
   if (!options) return;
-  if (!may_hold(kLongestGroupPage, 0)) return answer_out_of_memory(kNoMemory);
+  if (!may_hold(kLongestGroupPage, 0)) return answer_out_of_memory(kMemoryIsUsed);
   const auto page = group_page(service_.engine(), service_.now(), c.tube, *options);
   if (page) return answer_yaml(service_.engine().last_sequence(), *page);
   if (options->after == 0) return answer_not_found();
@@ -93,7 +93,7 @@ void Session::list_jobs(const Command& c) {
   if (!options) return;
   if (options->is_first && !service_.engine().tube_stats(service_.now(), c.tube))
     return answer_not_found();
-  if (!may_hold(kPageMemory, 0)) return answer_out_of_memory(kNoMemory);
+  if (!may_hold(kPageMemory, 0)) return answer_out_of_memory(kMemoryIsUsed);
   page_ = std::make_unique<JobPage>(c.tube, *options);
   state_ = State::kPaging;
 }
@@ -106,7 +106,7 @@ void Session::go_on_paging() {
     if (page.next() == nullptr && !page.is_full()) {
       page.take(service_.engine().list_jobs(service_.now(), page.list(), page.at_once()));
       const std::size_t bytes = kPageMemory + page.list().memory();
-      if (bytes > service_.most_for_one()) return answer_out_of_memory(kNoMemory);
+      if (bytes > service_.most_for_one()) return answer_out_of_memory(kMemoryIsUsed);
       held_ = bytes;
     }
     while (page.next() != nullptr) {

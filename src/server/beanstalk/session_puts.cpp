@@ -63,7 +63,7 @@ void Session::begin_put(const Command& c) {
 
 bool Session::has_room_for_body(std::uint64_t bytes, std::size_t held) {
   if (may_hold(held, kOwnBody)) return true;
-  service_.report_out_of_memory(kNoMemory);
+  service_.report_out_of_memory(kMemoryIsUsed);
   swallow_and_answer(bytes, "OUT_OF_MEMORY\r\n");
   return false;
 }

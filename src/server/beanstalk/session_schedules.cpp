@@ -109,7 +109,7 @@ void Session::list_schedules(const Command& c) {
 void Session::answer_list(const std::string& list) {
   count_memory();
   if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
-    return answer_out_of_memory(kNoMemory);
+    return answer_out_of_memory(kMemoryIsUsed);
   answer_yaml(service_.engine().last_sequence(), list);
 }
 

@@ -14,10 +14,10 @@
 
 #include "server/api/key_owner.h"
 #include "server/api/names.h"
+#include "server/api/problem.h"
 #include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 
 namespace carillon::server::http {

@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "server/api/long_changes.h"
 #include "server/api/names.h"
-#include "server/api/operations.h"
+#include "server/api/problem.h"
 #include "server/http/filters.h"
 #include "server/http/job_fields.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/text/json_text.h"
 #include "server/text/timestamp.h"
@@ -59,7 +59,7 @@ json::object json_of(const JobBulk& bulk) {
   return told;
 }
 
-json::object json_of(std::uint64_t id, const Operation& operation) {
+json::object json_of(std::uint64_t id, const LongChange& operation) {
   json::object told = json_of(operation.bulk);
   told["id"] = id;
   told["state"] = operation.ended == 0       ? "running"
@@ -90,14 +90,14 @@ void go_on(RequestContext& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_
     return answer_bulk(x, *bulk, error.what());
   }
   if (bulk->ended()) return answer_bulk(x, *bulk);
-  Operations& operations = x.service().operations();
-  if (x.now().mono_ns < until_ns || operations.are_full())
+  LongChanges& changes = x.service().long_changes();
+  if (x.now().mono_ns < until_ns || changes.are_full())
     return x.later([bulk, until_ns](RequestContext& then) { go_on(then, bulk, until_ns); });
   if (bulk->dry_run) x.audited_as.clear();
-  const std::uint64_t id = operations.begin(std::move(*bulk), x.now());
+  const std::uint64_t id = changes.begin(std::move(*bulk), x.now());
   x.outcome = fmt::format("goes on as operation {}", id);
   x.answer({.status = 202,
-            .body = json::serialize(json_of(id, *operations.find(id))),
+            .body = json::serialize(json_of(id, *changes.find(id))),
             .headers = {{"Location", fmt::format("/v1/operations/{}", id)}},
             .durable_at = x.engine().last_sequence()});
 }
@@ -179,21 +179,13 @@ std::uint64_t operation_id(const RequestContext& x) {
                 fmt::format("there is no operation {}; a restart of the server ends them", id));
 }
 
-const Operation& find_operation(const RequestContext& x, std::uint64_t id) {
-  const Operation* const found = x.service().operations().find(id);
+const LongChange& find_operation(const RequestContext& x, std::uint64_t id) {
+  const LongChange* const found = x.service().long_changes().find(id);
   if (found == nullptr) throw_no_operation(id);
   const std::string what = fmt::format("operation {}", id);
   x.require_tube_of(what, found->bulk.list.tube);
   if (!found->bulk.to.empty()) x.require_tube_of(what, found->bulk.to);
   return *found;
-}
-
-void kick(RequestContext& x, const std::shared_ptr<queue::Kick>& kick_of) {
-  x.engine().kick(x.client(), x.now(), *kick_of);
-  if (!kick_of->done) return x.later([kick_of](RequestContext& then) { kick(then, kick_of); });
-  x.outcome = fmt::format("kicked {}", kick_of->kicked);
-  x.answer({.body = json::serialize(json::object{{"kicked", kick_of->kicked}}),
-            .durable_at = kick_of->durable_at});
 }
 
 }  // namespace
@@ -231,20 +223,6 @@ void clear_tube(RequestContext& x) {
   begin(x, std::move(bulk));
 }
 
-// {"max":10}; without it all. As the command kick: buried jobs, or delayed ones if there is none.
-void kick_tube(RequestContext& x) {
-  const json::object object = x.object();
-  FieldFaults faults;
-  Fields fields(object, "", faults);
-  const std::uint64_t most = fields.number("max", 1, UINT32_MAX).value_or(UINT32_MAX);
-  fields.finish();
-  faults.throw_if_any();
-  if (!x.engine().tube_stats(x.now(), x.tube()))
-    throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", x.tube()));
-  x.use_tube();
-  kick(x, std::make_shared<queue::Kick>(queue::Kick{.bound = most}));
-}
-
 void answer_operation(RequestContext& x) {
   const std::uint64_t id = operation_id(x);
   x.answer({.body = json::serialize(json_of(id, find_operation(x, id))),
@@ -255,7 +233,7 @@ void answer_operation(RequestContext& x) {
 void stop_operation(RequestContext& x) {
   const std::uint64_t id = operation_id(x);
   find_operation(x, id);
-  x.service().operations().stop(id, x.now());
+  x.service().long_changes().stop(id, x.now());
   x.answer({.status = 204, .durable_at = x.engine().last_sequence()});
 }
 

@@ -15,8 +15,8 @@
 #include "base/text.h"
 #include "carillon/queue/job_bulk.h"
 #include "carillon/queue/job_listing.h"
+#include "server/api/problem.h"
 #include "server/http/job_fields.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/text/timestamp.h"
 

@@ -14,7 +14,7 @@
 
 #include "carillon/queue/due_counts.h"
 #include "server/api/names.h"
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 #include "server/http/routes.h"
 
 namespace carillon::server::http {

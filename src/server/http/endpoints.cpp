@@ -15,10 +15,10 @@
 
 #include "carillon/queue/endpoint.h"
 #include "server/api/names.h"
+#include "server/api/problem.h"
 #include "server/http/filters.h"
 #include "server/http/job_fields.h"
 #include "server/http/preconditions.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/push/pusher.h"
 #include "server/push/signature.h"

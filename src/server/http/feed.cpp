@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 #include "server/http/routes.h"
 #include "server/metrics/feed.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 
 namespace carillon::server::http {
 

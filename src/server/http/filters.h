@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <string>
 
+#include "server/api/fields.h"
 #include "server/api/list_options.h"
-#include "server/http/fields.h"
-#include "server/http/request.h"
+#include "server/http/request_reader.h"
 
 namespace carillon::server::http {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "server/api/names.h"
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 #include "server/text/fingerprint.h"
 
 namespace carillon::server::http {

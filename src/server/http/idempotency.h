@@ -21,10 +21,10 @@
 #include <string_view>
 
 #include "carillon/queue/commands.h"
+#include "server/api/problem.h"
+#include "server/api/request_context.h"
 #include "server/api/requests_in_flight.h"
-#include "server/http/problem.h"
 #include "server/http/reply.h"
-#include "server/http/request_context.h"
 
 namespace carillon::server::http {
 

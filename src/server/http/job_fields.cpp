@@ -129,11 +129,6 @@ std::optional<queue::Millis> read_ttr(Fields& fields) {
   return std::nullopt;
 }
 
-std::string shown_duration(queue::Millis duration) {
-  return duration % 1'000 == 0 ? fmt::format("{}s", duration / 1'000)
-                               : fmt::format("{}ms", duration);
-}
-
 json::object json_of(const queue::RetryPolicy& policy) {
   const bool fixed = policy.backoff == 0 || policy.backoff_max <= policy.backoff;
   json::object backoff{{"type", fixed ? "fixed" : "exponential"},
@@ -271,7 +266,7 @@ void add_trace(const Request& request, json::object& object) {
 }
 
 bool describes_job(const Request& request) {
-  if (!boost::beast::iequals(request.media_type(), kJson)) return false;
+  if (!boost::beast::iequals(request.media_type(), kJsonType)) return false;
   return std::none_of(request.headers.begin(), request.headers.end(),
                       [](const auto& one) { return one.first.starts_with("carillon-"); });
 }

@@ -13,8 +13,9 @@
 #include <string_view>
 
 #include "carillon/queue/engine.h"
-#include "server/http/fields.h"
-#include "server/http/request.h"
+#include "server/api/fields.h"
+#include "server/http/request_reader.h"
+#include "server/text/duration.h"
 
 namespace carillon::server::http {
 
@@ -49,8 +50,6 @@ std::string read_attributes(Fields& fields);
 // Adds them to what is shown of a job.
 void show_attributes(const std::string& attributes, boost::json::object& job);
 
-// Returns 3s or 250ms.
-std::string shown_duration(queue::Millis duration);
 // Sets the field; a text that is not UTF-8 comes as Base64, under the name with _base64 behind it.
 void set_text(boost::json::object& object, std::string_view name, std::string_view text);
 

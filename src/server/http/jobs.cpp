@@ -3,10 +3,10 @@
 
 #include <boost/json.hpp>
 
+#include "server/api/problem.h"
 #include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 
 namespace carillon::server::http {

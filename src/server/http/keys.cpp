@@ -1,9 +1,9 @@
 // Jobs that their keys name: created, replaced, looked at, changed and cancelled (routes.h).
 #include <fmt/format.h>
 
+#include "server/api/problem.h"
 #include "server/http/idempotency.h"
 #include "server/http/one_job.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 
 namespace carillon::server::http {

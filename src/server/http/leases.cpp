@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/fields.h"
 #include "server/api/names.h"
-#include "server/http/fields.h"
+#include "server/api/problem.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/text/timestamp.h"
 

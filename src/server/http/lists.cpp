@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "carillon/queue/job_listing.h"
+#include "server/api/problem.h"
+#include "server/api/tubes.h"
 #include "server/http/filters.h"
 #include "server/http/job_fields.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
-#include "server/http/tube_fields.h"
 
 namespace carillon::server::http {
 
@@ -81,7 +81,7 @@ void show_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
     const std::string name = list->names.extract(list->names.begin()).value();
     list->page.after = name;
     if (const auto stats = x.engine().tube_stats(x.now(), name))
-      list->tubes.push_back(json_of(*stats));
+      list->tubes.push_back(write(tube_of(*stats)));
     x.hold(2 << 10);
   }
   if (!list->names.empty())
@@ -140,7 +140,7 @@ void show_groups(RequestContext& x, const std::shared_ptr<GroupList>& list) {
     x.hold(page->groups.size() << 10);
     list->left -= page->groups.size();
     for (const queue::GroupPage::Group& group : page->groups)
-      list->groups.push_back(json_of(x.tube(), group.name, group.stats));
+      list->groups.push_back(write(group_of(x.tube(), group.name, group.stats)));
   }
   if (list->next != 0 && list->left > 0)
     return x.later([list](RequestContext& then) { show_groups(then, list); });

@@ -8,10 +8,10 @@
 
 #include "carillon/queue/engine.h"
 #include "carillon/queue/never_runs.h"
+#include "server/api/problem.h"
+#include "server/api/request_context.h"
 #include "server/http/job_fields.h"
-#include "server/http/problem.h"
 #include "server/http/reply.h"
-#include "server/http/request_context.h"
 
 namespace carillon::server::http {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 
 namespace carillon::server::http {
 

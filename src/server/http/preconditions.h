@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-#include "server/http/request.h"
+#include "server/http/request_reader.h"
 
 namespace carillon::server::http {
 

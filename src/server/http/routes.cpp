@@ -9,8 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "server/http/fields.h"
-#include "server/http/problem.h"
+#include "server/api/fields.h"
+#include "server/api/operations.h"
+#include "server/api/problem.h"
 
 namespace carillon::server::http {
 
@@ -194,20 +195,8 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/leases/{token}:extend", {Needs::kWork, Reach::kLease}, extend_lease},
 
     Route{"GET", "/v1/tubes", {Needs::kRead, Reach::kChecked}, list_tubes, kNoAudit, kPage},
-    Route{"GET", "/v1/tubes/{tube}", {Needs::kRead, Reach::kTube}, answer_tube},
-    Route{"PATCH", "/v1/tubes/{tube}", {Needs::kAdmin, Reach::kTube}, patch_tube, "tube:patch"},
-    Route{
-        "POST", "/v1/tubes/{tube}:pause", {Needs::kAdmin, Reach::kTube}, pause_tube, "tube:pause"},
-    Route{"POST",
-          "/v1/tubes/{tube}:resume",
-          {Needs::kAdmin, Reach::kTube},
-          resume_tube,
-          "tube:resume",
-          kNoQuery,
-          kNoFields},
     Route{
         "POST", "/v1/tubes/{tube}:clear", {Needs::kAdmin, Reach::kTube}, clear_tube, "tube:clear"},
-    Route{"POST", "/v1/tubes/{tube}:kick", {Needs::kAdmin, Reach::kTube}, kick_tube, "tube:kick"},
     Route{"GET",
           "/v1/tubes/{tube}/groups",
           {Needs::kRead, Reach::kTube},
@@ -220,12 +209,6 @@ constexpr std::array kRoutes = {
           answer_dead,
           kNoAudit,
           "page_token"},
-    Route{"GET", "/v1/tubes/{tube}/groups/{group}", {Needs::kRead, Reach::kTube}, answer_group},
-    Route{"PATCH",
-          "/v1/tubes/{tube}/groups/{group}",
-          {Needs::kAdmin, Reach::kTube},
-          patch_group,
-          "group:patch"},
 };
 
 // Takes the first part, up to a slash, from the front.
@@ -292,8 +275,25 @@ void check_query(const Route& route, const Request& request) {
 
 }  // namespace
 
+namespace {
+
+Route route_of(const Operation& operation) {
+  Route route{operation.method, operation.path, operation.rights, operation.run,
+              operation.audited_as};
+  route.body = operation.has_body() ? kOfTheRoute : kNoFields;
+  route.operation = &operation;
+  return route;
+}
+
+}  // namespace
+
 std::span<const Route> routes() {
-  return kRoutes;
+  static const std::vector<Route> all = [] {
+    std::vector<Route> made(kRoutes.begin(), kRoutes.end());
+    for (const Operation* const operation : operations()) made.push_back(route_of(*operation));
+    return made;
+  }();
+  return all;
 }
 
 Match find_route(std::string_view method, std::string_view path) {
@@ -302,7 +302,7 @@ Match find_route(std::string_view method, std::string_view path) {
   std::string allowed;
   for (const bool with_verb : {true, false}) {
     if (!allowed.empty()) break;
-    for (const Route& route : kRoutes) {
+    for (const Route& route : routes()) {
       if ((route.pattern.find("}:") != std::string_view::npos) != with_verb) continue;
       const auto names = match(route.pattern, path);
       if (!names) continue;
@@ -321,6 +321,7 @@ Match find_route(std::string_view method, std::string_view path) {
 }
 
 void check_input(const Route& route, const Request& request) {
+  if (route.operation != nullptr) return;  // read_request() does
   check_query(route, request);
   const bool has_fields =
       route.method != "GET" && route.method != "DELETE" && route.body == Route::Body::kOfTheRoute;

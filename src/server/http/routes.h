@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "server/api/caller.h"
-#include "server/http/request_context.h"
+#include "server/api/request_context.h"
 
 namespace carillon::server::http {
 
@@ -36,6 +36,8 @@ struct Route {
   // the server's memory, or by the engine with what the function puts. That of a GET is not kept.
   enum class Once : std::uint8_t { kInMemory, kStored };
   Once once = Once::kInMemory;
+  // Its row, if it has one (api/operation.h).
+  const Operation* operation = nullptr;
 };
 
 // All of them.
@@ -106,7 +108,6 @@ void retry_jobs(RequestContext& x);
 void move_jobs(RequestContext& x);
 void spread_jobs(RequestContext& x);
 void clear_tube(RequestContext& x);
-void kick_tube(RequestContext& x);
 void answer_operation(RequestContext& x);
 void stop_operation(RequestContext& x);
 
@@ -135,13 +136,5 @@ void ack_lease(RequestContext& x);
 void nack_lease(RequestContext& x);
 void answer_lease_body(RequestContext& x);
 void extend_lease(RequestContext& x);
-
-// tubes.cpp
-void answer_tube(RequestContext& x);
-void patch_tube(RequestContext& x);
-void answer_group(RequestContext& x);
-void patch_group(RequestContext& x);
-void pause_tube(RequestContext& x);
-void resume_tube(RequestContext& x);
 
 }  // namespace carillon::server::http

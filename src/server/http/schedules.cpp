@@ -12,12 +12,12 @@
 
 #include "carillon/queue/schedule.h"
 #include "server/api/names.h"
+#include "server/api/problem.h"
 #include "server/http/filters.h"
 #include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
 #include "server/http/preconditions.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/text/calendar.h"
 #include "server/text/json_text.h"

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "server/api/operation.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 
@@ -100,8 +101,12 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
       go_on_sending();
       continue;
     }
+    if (state_ != State::kWorking && reader_.is_done() && !asked_) {
+      look_at_request();
+      if (!asked_) continue;  // it was refused
+    }
     if (state_ == State::kWorking || reader_.is_done()) {
-      if (!service_.store_has_room()) {
+      if (may_append() && !service_.store_has_room()) {
         no_room_ = true;
         break;
       }
@@ -121,6 +126,28 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
     if (taken == 0) break;
   }
   return used;
+}
+
+// The whole request has come at once.
+void Session::look_at_request() {
+  ++heads_;
+  Request request = reader_.take_header();
+  keep_alive_ = request.keep_alive;
+  or_answer_problem([&] {
+    try {
+      Match match = check(request);
+      asked_ = Asked{.request = std::move(request), .match = std::move(match)};
+    } catch (const Problem&) {
+      reader_.take_body();
+      throw;
+    }
+  });
+}
+
+// An older route does not say whether it appends.
+bool Session::may_append() const {
+  const Operation* const next = exchange_ ? exchange_->operation : asked_->match.route->operation;
+  return next == nullptr || next->appends == Appends::kYes;
 }
 
 void Session::look_at_header() {
@@ -152,20 +179,17 @@ void Session::look_at_size() {
 
 void Session::take_request() {
   or_answer_problem([&] {
-    std::optional<Asked> asked = std::exchange(asked_, std::nullopt);
-    if (!asked) {
-      ++heads_;
-      asked = Asked{.request = reader_.take_header(), .match = {}};
-    }
-    Request request = std::move(asked->request);
+    Request request = std::move(asked_->request);
+    const Match match = std::move(asked_->match);
+    asked_.reset();
     request.body = reader_.take_body();
     keep_alive_ = request.keep_alive;
-    Match match = asked->match.route ? std::move(asked->match) : check(request);
     require_size(match, request.body.size());
     check_tube(match);
     exchange_ = std::make_unique<RequestContext>(service_, client_, caller_, std::move(request));
-    exchange_->names = std::move(match.names);
+    exchange_->names = match.names;
     exchange_->audited_as = match.route->audited_as;
+    exchange_->operation = match.route->operation;
     check_input(*match.route, exchange_->request);
     answer(*match.route);
     go_on();

@@ -30,10 +30,10 @@
 #include <vector>
 
 #include "server/api/caller.h"
+#include "server/api/problem.h"
+#include "server/api/request_context.h"
 #include "server/http/idempotency.h"
-#include "server/http/problem.h"
-#include "server/http/request.h"
-#include "server/http/request_context.h"
+#include "server/http/request_reader.h"
 #include "server/http/routes.h"
 #include "server/net/protocol.h"
 #include "server/service.h"
@@ -95,6 +95,9 @@ class Session final : public Protocol {
   };
 
   void take_request();
+  void look_at_request();
+  // Returns true if the next step may add changes to the store.
+  bool may_append() const;
   void look_at_header();
   void look_at_size();
   static void require_size(const Match& match, std::uint64_t bytes);

@@ -55,7 +55,7 @@ void check_encoding(const Request& request) {
 // A body of another type is another kind of patch, such as a list of steps (RFC 5789, 2.2). What
 // curl sends by itself says nothing of the body.
 void check_patch_type(const Request& request) {
-  constexpr std::array<std::string_view, 4> kTypes = {"", "application/merge-patch+json", kJson,
+  constexpr std::array<std::string_view, 4> kTypes = {"", "application/merge-patch+json", kJsonType,
                                                       "application/x-www-form-urlencoded"};
   const std::string_view type = request.media_type();
   const auto is_it = [type](std::string_view known) { return boost::beast::iequals(type, known); };

@@ -2,8 +2,8 @@
 #include <boost/json.hpp>
 #include <memory>
 
+#include "server/api/problem.h"
 #include "server/http/counts.h"
-#include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/metrics/metrics.h"
 

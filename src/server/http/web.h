@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace carillon::server::http {
@@ -19,5 +20,8 @@ std::span<const WebFile> web_files();
 
 // Returns the file; nullptr if there is none.
 const WebFile* find_web_file(std::string_view name);
+
+// Returns openapi.json: that of the file, with what the rows of operations say.
+const std::string& openapi_text();
 
 }  // namespace carillon::server::http

@@ -74,7 +74,7 @@ void Connection::shake_hands() {
       tls_.reset();
       session_->close();
       return owner_.has_replies(*this);
-    case Result::kFailed:
+    case Result::kBroken:
       turn_away(RejectReason::kNoTls);
       return finish();
   }
@@ -91,7 +91,7 @@ void Connection::read_decrypted() {
     bytes += last.bytes;
   }
   if (last.result == Result::kEnded) end = asio::error::eof;
-  if (last.result == Result::kFailed) end = asio::error::connection_reset;
+  if (last.result == Result::kBroken) end = asio::error::connection_reset;
   if (last.result == Result::kWantsRoom && bytes == 0) return await_socket(Socket::wait_write);
   if (last.result == Result::kWantsInput && bytes == 0) return read();  // a part of a record
   on_read(end, bytes);

@@ -70,7 +70,7 @@ TlsStream::Result TlsStream::result_of(int returned) {
   const char* const reason = ERR_reason_error_string(error);
   why_ = reason != nullptr ? reason : "unknown error";
   ERR_clear_error();
-  return Result::kFailed;
+  return Result::kBroken;
 }
 
 void TlsStream::say_goodbye() {

@@ -32,7 +32,7 @@ class TlsStream {
     kWantsRoom,   // the same call again, when the socket takes output
     kEnded,       // the client has closed its half, or the connection
     kPlainText,   // the client does not speak TLS; nothing was read of what it has sent
-    kFailed,      // why() tells
+    kBroken,      // why() tells
   };
   struct Transfer {
     Result result;

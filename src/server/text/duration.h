@@ -17,6 +17,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,12 @@ namespace carillon::server {
 // Returns 0 to 2^63-1 ms (292 million years). Throws std::invalid_argument with a text that starts
 // with the value in quotes: `"3 parsecs": not a duration; use e.g. 250ms, 3s, 2h, 40d`.
 std::chrono::milliseconds parse_duration(std::string_view text);
+
+// Also takes ISO 8601 without months and years: PT30S, P1DT12H, P2W. Returns ms. Throws as above.
+std::uint64_t parse_api_duration(std::string_view text);
+
+// Returns the duration as the API shows it, in whole seconds if it can: 90s, 250ms.
+std::string shown_duration(std::uint64_t ms);
 
 // Returns the duration for logs and messages, cut to its two largest units: 0.05s, 2.35s, 1m40s,
 // 3h20m, 40d00h. A negative duration gives 0.00s.

@@ -24,29 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/request.h"
+
 namespace carillon::server::http {
-
-struct Request {
-  std::string method;  // in capital letters: GET
-  // As it came: names in it may be percent-encoded (decoded()).
-  std::string path;
-  // Of the part after the question mark, decoded.
-  std::vector<std::pair<std::string, std::string>> query;
-  // The names in small letters.
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;
-  // The client wants to send another request through the connection.
-  bool keep_alive = true;
-
-  // About how many bytes of memory it takes.
-  std::size_t memory() const;
-  // Returns the value of the header, or of the query's name; an empty text if there is none.
-  // `name` is in small letters.
-  std::string_view header(std::string_view name) const;
-  // Returns the Content-Type without its parameters.
-  std::string_view media_type() const;
-  std::string_view asked(std::string_view name) const;
-};
 
 // Returns the bytes that a part of a path stands for. Throws Problem.
 std::string decoded(std::string_view part);

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "carillon/queue/job.h"
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 class FieldFaults {
  public:
@@ -92,8 +92,4 @@ inline constexpr std::size_t kMostPartsOfBatch = 20'000;
 // Returns the object that the text is. Throws Problem.
 boost::json::object parse_object(std::string_view text, std::size_t most_parts = kMostParts);
 
-// Returns the duration, in ms. Throws std::invalid_argument with a text that starts with the value
-// in quotes.
-queue::Millis parse_api_duration(std::string_view text);
-
-}  // namespace carillon::server::http
+}  // namespace carillon::server

@@ -1,15 +1,15 @@
 // RequestContext: what several functions of the API have in common (request_context.h).
-#include "server/http/request_context.h"
+#include "server/api/request_context.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
+#include "server/api/fields.h"
 #include "server/api/names.h"
-#include "server/http/fields.h"
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 queue::JobId RequestContext::job_id() const {
   return job_id_of(names.front());
@@ -48,8 +48,8 @@ void RequestContext::hold(std::size_t bytes) {
   held_ += bytes;
   const bool is_short = service_.is_out_of_memory() || held_ > service_.most_for_one();
   if (held_ <= kOwnReplies || !is_short) return;
-  service_.report_out_of_memory(server::kNoMemory);
-  throw Problem(kNoMemory, std::string(server::kNoMemory));
+  service_.report_out_of_memory(kMemoryIsUsed);
+  throw Problem(kNoMemory, std::string(kMemoryIsUsed));
 }
 
 void RequestContext::require_tube(std::string_view tube) const {
@@ -148,4 +148,4 @@ void RequestContext::go_on() {
   std::exchange(next_, {})(*this);
 }
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

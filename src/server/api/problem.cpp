@@ -1,11 +1,11 @@
 // Problem: its document (problem.h).
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 
 #include <boost/json.hpp>
 
 #include "server/text/json_text.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 namespace {
 
@@ -36,4 +36,4 @@ Problem wrong_query(std::string_view name, const std::string& why) {
   return Problem(kBadField, pointer + ": " + why, {{pointer, why}});
 }
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

@@ -1,5 +1,5 @@
-// Requests: read by Boost.Beast, their paths by Boost.URL (request.h).
-#include "server/http/request.h"
+// Requests: read by Boost.Beast, their paths by Boost.URL (request_reader.h).
+#include "server/http/request_reader.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 #include "server/text/authority.h"
 
 namespace carillon::server::http {
@@ -33,12 +33,6 @@ std::string in_small_letters(std::string_view text) {
   std::transform(small.begin(), small.end(), small.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return small;
-}
-
-std::string_view find(const Pairs& in, std::string_view name) {
-  const auto found =
-      std::find_if(in.begin(), in.end(), [name](const auto& one) { return one.first == name; });
-  return found == in.end() ? std::string_view() : std::string_view(found->second);
 }
 
 // A header of this name may come once. A proxy in front may see another one of two than the server.
@@ -128,27 +122,6 @@ void set_host(Pairs& headers, std::string_view host) {
 }
 
 }  // namespace
-
-std::string_view Request::header(std::string_view name) const {
-  return find(headers, name);
-}
-
-std::string_view Request::media_type() const {
-  const std::string_view type = header("content-type");
-  return type.substr(0, type.find_first_of("; \t"));
-}
-
-std::string_view Request::asked(std::string_view name) const {
-  return find(query, name);
-}
-
-std::size_t Request::memory() const {
-  std::size_t bytes = body.capacity() + path.capacity();
-  for (const auto* const pairs : {&query, &headers})
-    for (const auto& [name, value] : *pairs)
-      bytes += 2 * sizeof(std::string) + name.capacity() + value.capacity();
-  return bytes;
-}
 
 std::string decoded(std::string_view part) {
   const auto valid = boost::urls::make_pct_string_view(part);

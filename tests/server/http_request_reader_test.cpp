@@ -1,5 +1,5 @@
 // Requests are read alike, however their bytes are cut.
-#include "server/http/request.h"
+#include "server/http/request_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/http/problem.h"
+#include "server/api/problem.h"
 
 namespace carillon::server::http {
 namespace {

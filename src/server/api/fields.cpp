@@ -1,5 +1,5 @@
 // Fields: values of JSON, each checked (fields.h).
-#include "server/http/fields.h"
+#include "server/api/fields.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,56 +15,11 @@
 #include "server/text/duration.h"
 #include "server/text/timestamp.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 namespace json = boost::json;
 
 namespace {
-
-// ISO 8601's units, the larger first, as they stand in server/text/duration.h.
-struct Unit {
-  char iso;
-  std::string_view ours;
-};
-constexpr std::array<Unit, 1> kDays = {{{'D', "d"}}};
-constexpr std::array<Unit, 3> kTimes = {{{'H', "h"}, {'M', "m"}, {'S', "s"}}};
-
-// Appends the parts of one half of an ISO duration, or returns false.
-template <std::size_t kUnits>
-bool append_parts(std::string_view text, const std::array<Unit, kUnits>& units, std::string& ours) {
-  while (!text.empty()) {
-    const std::size_t digits = text.find_first_not_of("0123456789.");
-    if (digits == 0 || digits == std::string_view::npos) return false;
-    const auto unit = std::find_if(units.begin(), units.end(),
-                                   [&](const Unit& one) { return one.iso == text[digits]; });
-    if (unit == units.end()) return false;
-    ours.append(text.substr(0, digits)).append(unit->ours);
-    text.remove_prefix(digits + 1);
-  }
-  return true;
-}
-
-// Returns 2W as 14d, as weeks stand alone in ISO 8601; none if it has another form.
-std::optional<std::string> from_weeks(std::string_view text) {
-  std::uint64_t weeks = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, weeks);
-  constexpr std::uint64_t kMost = UINT64_MAX / 7;
-  if (error != std::errc() || rest + 1 != end || *rest != 'W' || weeks > kMost) return std::nullopt;
-  return fmt::format("{}d", weeks * 7);
-}
-
-// Returns P1DT12H as 1d12h; none if it has another form.
-std::optional<std::string> from_iso(std::string_view text) {
-  text.remove_prefix(1);
-  if (const auto weeks = from_weeks(text)) return weeks;
-  const std::size_t t = text.find('T');
-  const std::string_view days = text.substr(0, t);
-  const std::string_view times = t == std::string_view::npos ? "" : text.substr(t + 1);
-  std::string ours;
-  const bool has_form = append_parts(days, kDays, ours) && append_parts(times, kTimes, ours);
-  return has_form && !ours.empty() ? std::optional(ours) : std::nullopt;
-}
 
 // Reading a JSON within these limits takes up to 3 ms, and no other client is served meanwhile.
 // 4 MiB of "[],[],[]" take 110 ms.
@@ -109,18 +64,6 @@ std::string shown(const json::value& value) {
 }
 
 }  // namespace
-
-queue::Millis parse_api_duration(std::string_view text) {
-  if (!text.starts_with('P')) return static_cast<queue::Millis>(parse_duration(text).count());
-  const auto ours = from_iso(text);
-  if (!ours) {
-    throw std::invalid_argument(fmt::format(
-        "\"{}\": not a duration; use e.g. PT30S, PT1H30M, P40D, or 30s, 1h30m, 40d. Months and "
-        "years are refused",
-        text));
-  }
-  return static_cast<queue::Millis>(parse_duration(*ours).count());
-}
 
 void FieldFaults::throw_if_any() {
   if (faults_.empty()) return;
@@ -265,4 +208,4 @@ void Fields::finish() {
   }
 }
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

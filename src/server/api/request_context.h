@@ -31,18 +31,20 @@
 
 #include "carillon/queue/engine.h"
 #include "server/api/caller.h"
-#include "server/http/reply.h"
-#include "server/http/request.h"
+#include "server/api/reply.h"
+#include "server/api/request.h"
 #include "server/service.h"
 
 namespace carillon::server::push {
 struct PostResult;
 }
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 // Returns the number of a job. Throws Problem if the text is none.
 queue::JobId job_id_of(const std::string& text);
+
+struct Operation;  // operation.h
 
 class RequestContext {
  public:
@@ -64,6 +66,8 @@ class RequestContext {
         now_(service.now()) {}
 
   const Request request;
+  // What is carried out. Null: an older route, which reads the request by itself.
+  const Operation* operation = nullptr;
   // The parts of the path that the route leaves open, in their order, decoded.
   std::vector<std::string> names;
   // How the audit tells of the request: what it is called there (empty: not at all), what it works
@@ -160,4 +164,4 @@ class RequestContext {
   Step next_;
 };
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 // A kind of problem. `slug` is the last part of its type, and stands in docs/http.md and docs.html.
 struct ProblemKind {
@@ -100,4 +100,4 @@ class Problem {
 // Says that the query has a wrong value for the name.
 Problem wrong_query(std::string_view name, const std::string& why);
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

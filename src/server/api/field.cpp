@@ -1,0 +1,287 @@
+// Fields: their values, read and written by type (field.h).
+#include "server/api/field.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <charconv>
+#include <set>
+#include <stdexcept>
+
+#include "server/api/names.h"
+#include "server/text/duration.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
+
+namespace carillon::server {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::string_view kBase64 = "_base64";
+
+std::string shown_value(const json::value& value) {
+  std::string text = value.is_string() ? fmt::format("\"{}\"", value.get_string().c_str())
+                                       : json::serialize(value);
+  constexpr std::size_t kMost = 60;
+  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  return text;
+}
+
+// Returns the text; null if the value is none, which is noted.
+const json::string* text_of(Reader& reader, const Field& field, const json::value& value) {
+  if (const json::string* const text = value.if_string()) return text;
+  reader.fault(field.name, shown_value(value) + ": not a text");
+  return nullptr;
+}
+
+// Returns true if the text is a number.
+bool is_digits(std::string_view text, std::uint64_t& number) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end;
+}
+
+std::string range_of(const Rule& rule, std::string_view unit) {
+  if (rule.most == UINT64_MAX) return fmt::format("at least {}{} is", rule.least, unit);
+  return fmt::format("{} to {}{} are", rule.least, rule.most, unit);
+}
+
+bool is_in_range(Reader& reader, const Field& field, std::uint64_t ms) {
+  if (ms >= field.rule.least && ms <= field.rule.most) return true;
+  reader.fault(field.name, fmt::format("{} ms: {} allowed", ms, range_of(field.rule, " ms")));
+  return false;
+}
+
+}  // namespace
+
+constexpr std::string_view kNamePattern = "^[A-Za-z0-9+/;.$_()][A-Za-z0-9+/;.$_()-]{0,199}$";
+const Form kTubeForm{
+    is_tube_name,
+    "not the name of a tube: 1 to 200 letters, digits and any of -+/;.$_(), and no - in front",
+    kNamePattern};
+const Form kKeyForm{is_key, kKeyRule, {}};
+
+// --- Reader
+
+std::string Reader::pointer_part(std::string_view field) {
+  std::string part = "/";
+  for (const char c : field) part += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return part;
+}
+
+void Reader::fault(std::string_view field, std::string detail) {
+  if (is_full()) return;
+  faults_.push_back(
+      {is_query_ ? at_ + std::string(field) : at_ + pointer_part(field), std::move(detail)});
+}
+
+void Reader::throw_if_any() const {
+  if (faults_.empty()) return;
+  std::string first = faults_.front().pointer + ": " + faults_.front().detail;
+  if (faults_.size() > 1)
+    first += fmt::format("; {}{} more", faults_.size() - 1, is_full() ? " or" : "");
+  throw Problem(kBadField, std::move(first), faults_);
+}
+
+// --- Objects
+
+void read_fields(Reader& reader, const Shape& shape, const json::object& from, void* into,
+                 const std::function<bool(const Field&)>& is_elsewhere) {
+  std::set<std::string, std::less<>> known;
+  const auto read_one = [&](const Field& field) {
+    known.emplace(field.name);
+    const json::value* const value = from.if_contains(field.name);
+    if (value == nullptr) return false;
+    if (!value->is_null() || field.is_patch) return field.read(reader, field, *value, into), true;
+    if (shape.is_patch)
+      reader.fault(field.name, "null: it cannot be taken away; what is left out stays as it is");
+    return false;
+  };
+  for (const Field& field : shape.fields) {
+    if (is_elsewhere && is_elsewhere(field)) continue;
+    bool is_there = read_one(field);
+    if (field.type == Type::kBytes && !field.is_list) {
+      const std::string name = fmt::format("{}{}", field.name, kBase64);
+      Field other = field;
+      other.name = name;
+      if (is_there && from.contains(name))
+        reader.fault(name, fmt::format("there is a {} already", field.name));
+      is_there = is_there ? known.emplace(name).second : read_one(other);
+    }
+    if (!is_there && field.rule.needed)
+      reader.fault(field.name, fmt::format("is needed: {}", field.help));
+  }
+  for (const auto& member : from) {
+    if (reader.is_full()) break;
+    if (!known.contains(std::string_view(member.key())))
+      reader.fault(member.key(), "there is no such field");
+  }
+  if (shape.check != nullptr) shape.check(reader, into);
+}
+
+json::object write_fields(const Shape& shape, const void* from) {
+  json::object to;
+  for (const Field& field : shape.fields) field.write(field, from, to);
+  return to;
+}
+
+// --- Values
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, std::string& into) {
+  const json::string* const text = text_of(reader, field, value);
+  if (text == nullptr) return false;
+  const std::string_view as_is(*text);
+  if (field.rule.form != nullptr && !field.rule.form->is_good(as_is)) {
+    reader.fault(field.name, fmt::format("\"{}\": {}", as_is, field.rule.form->fault));
+    return false;
+  }
+  if (as_is.size() < field.rule.least || as_is.size() > field.rule.most) {
+    reader.fault(field.name, fmt::format("it has {} bytes: {} allowed", as_is.size(),
+                                         range_of(field.rule, "")));
+    return false;
+  }
+  into = as_is;
+  return true;
+}
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, Bytes& into) {
+  if (!field.name.ends_with(kBase64)) return read_value(reader, field, value, into.bytes);
+  const json::string* const text = text_of(reader, field, value);
+  if (text == nullptr) return false;
+  std::optional<std::string> bytes = from_base64(std::string_view(*text));
+  if (!bytes) {
+    reader.fault(field.name, "not Base64 (RFC 4648, section 4, with padding)");
+    return false;
+  }
+  into.bytes = *std::move(bytes);
+  return true;
+}
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, bool& into) {
+  const json::string* const text = reader.is_query() ? value.if_string() : nullptr;
+  const bool is_word = text != nullptr && (*text == "true" || *text == "false");
+  if (value.is_bool() || is_word) {
+    into = is_word ? *text == "true" : value.get_bool();
+    return true;
+  }
+  reader.fault(field.name, shown_value(value) + ": write true or false");
+  return false;
+}
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, Duration& into) {
+  const json::string* const text = text_of(reader, field, value);
+  if (text == nullptr) return false;
+  try {
+    into.ms = parse_api_duration(std::string_view(*text));
+  } catch (const std::invalid_argument& error) {
+    reader.fault(field.name, error.what());
+    return false;
+  }
+  return is_in_range(reader, field, into.ms);
+}
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, Moment& into) {
+  if (const json::string* const text = value.if_string()) {
+    try {
+      into.at = parse_timestamp(std::string_view(*text));
+      return true;
+    } catch (const std::invalid_argument& error) {
+      std::uint64_t ms = 0;
+      const bool is_number = reader.is_query() && is_digits(*text, ms);
+      if (!is_number) return reader.fault(field.name, error.what()), false;
+    }
+  }
+  Field in_ms = field;
+  in_ms.rule = {.most = queue::kLastDue};
+  if (!read_number(reader, in_ms, value, into.at)) return false;
+  if (into.at < kFirstSeconds || into.at >= kFirstMillis) return true;
+  reader.fault(field.name,
+               fmt::format("{}: seconds since 1970? The unit is milliseconds", into.at));
+  return false;
+}
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, Json& into) {
+  if (!value.is_object()) {
+    reader.fault(field.name, shown_value(value) + ": not an object");
+    return false;
+  }
+  into.object = value.get_object();
+  return true;
+}
+
+bool read_number(Reader& reader, const Field& field, const json::value& value,
+                 std::uint64_t& into) {
+  const json::string* const text = reader.is_query() ? value.if_string() : nullptr;
+  json::error_code error;
+  std::uint64_t number = 0;
+  const bool is_number = text != nullptr ? is_digits(*text, number)
+                                         : (number = value.to_number<std::uint64_t>(error), !error);
+  if (is_number && number >= field.rule.least && number <= field.rule.most) {
+    into = number;
+    return true;
+  }
+  reader.fault(field.name, fmt::format("{}: not a whole number from {} to {}", shown_value(value),
+                                       field.rule.least, field.rule.most));
+  return false;
+}
+
+bool read_word(Reader& reader, const Field& field, const json::value& value, std::size_t& into) {
+  const json::string* const text = text_of(reader, field, value);
+  if (text == nullptr) return false;
+  const auto found = std::find(field.words.begin(), field.words.end(), std::string_view(*text));
+  if (found == field.words.end()) {
+    reader.fault(field.name, fmt::format("\"{}\": write one of {}", std::string_view(*text),
+                                         fmt::join(field.words, ", ")));
+    return false;
+  }
+  into = static_cast<std::size_t>(found - field.words.begin());
+  return true;
+}
+
+bool read_object(Reader& reader, const Field& field, const json::value& value, void* into) {
+  if (!value.is_object()) {
+    reader.fault(field.name, shown_value(value) + ": not an object");
+    return false;
+  }
+  const std::size_t before = reader.faults().size();
+  reader.within(field.name, [&] { read_fields(reader, *field.shape, value.get_object(), into); });
+  return reader.faults().size() == before;
+}
+
+const json::array* read_list(Reader& reader, const Field& field, const json::value& value) {
+  const json::array* const list = value.if_array();
+  if (list == nullptr) {
+    reader.fault(field.name, shown_value(value) + ": not a list");
+  } else if (list->size() < field.rule.least || list->size() > field.rule.most) {
+    reader.fault(field.name,
+                 fmt::format("{} of them: {} allowed", list->size(), range_of(field.rule, "")));
+    return nullptr;
+  }
+  return list;
+}
+
+json::value to_json(const std::string& text) {
+  return json::value(to_utf8(text));
+}
+
+json::value to_json(Duration duration) {
+  return json::value(shown_duration(duration.ms));
+}
+
+json::value to_json(Moment moment) {
+  return json::value(format_timestamp(moment.at));
+}
+
+void write_bytes(const Field& field, std::string_view bytes, json::object& to) {
+  if (is_utf8(bytes)) {
+    to[field.name] = bytes;
+  } else {
+    to[fmt::format("{}{}", field.name, kBase64)] = to_base64(bytes);
+  }
+}
+
+}  // namespace carillon::server

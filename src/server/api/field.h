@@ -1,0 +1,395 @@
+// Fields of the API: each is described once, and everything else follows from that.
+//
+//   struct Pause {
+//     std::string tube;
+//     std::optional<Duration> duration;
+//   };
+//   constexpr std::array kPauseFields = {
+//       field<&Pause::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm}),
+//       field<&Pause::duration>("duration", "How long; until it is resumed, if nothing is said.",
+//                               {.least = 1, .most = queue::kMaxTtr})};
+//   template <> inline constexpr Shape kShape<Pause> = {"Pause", kPauseFields};
+//
+//   Pause pause;
+//   read_fields(kShape<Pause>, &pause, object, reader);   // {"tube":"mail","duration":"10m"}
+//   write_fields(kShape<Pause>, &pause);                  // the same object again
+//   schema_of(kShape<Pause>);                             // what openapi.json says of it
+//
+// The type of a member says what JSON it is:
+//
+//   std::string            a text                      Duration   "30s", "1h30m", "PT30S": ms
+//   Bytes                  NAME, or NAME_base64        Moment     RFC 3339, or ms since 1970
+//   a whole number, bool   a number, true or false     an enum    one of Words<E>::all
+//   a struct with a Shape  an object                   Json       any object
+//   std::vector<T>         a list of T                 std::optional<T>   it may be left out
+//   Patch<T>               it may be left out, and null takes it away (RFC 7396)
+//
+// A value out of its range is a fault and is never clamped. A field that is null counts as left
+// out. Texts (a query, the flags of a command) are read by the same fields: their numbers stand in
+// texts.
+//
+// Thread safety: pure.
+#pragma once
+
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/job.h"
+#include "server/api/problem.h"
+
+namespace carillon::server {
+
+// --- Types of values.
+
+struct Duration {
+  queue::Millis ms = 0;
+};
+struct Moment {
+  queue::UtcMs at = 0;  // ms since 1970
+};
+// Bytes that may be a text: a field NAME if they are UTF-8, and else NAME_base64.
+struct Bytes {
+  std::string bytes;
+};
+struct Json {
+  boost::json::object object;
+};
+template <class T>
+struct Patch {
+  bool given = false;      // it is there, and may be null
+  std::optional<T> value;  // none: null takes away what there is
+};
+// The words for the values of an enum, in their order: specialize it with
+// `static constexpr std::array<std::string_view, N> all`.
+template <class Enum>
+struct Words;
+
+// --- What is said of a field.
+
+// Which texts a field takes.
+struct Form {
+  bool (*is_good)(std::string_view);
+  std::string_view fault;    // `"a b": not the name of a tube` ends with it
+  std::string_view pattern;  // a regular expression, for openapi.json; empty: none
+};
+extern const Form kTubeForm;  // also of schedules and endpoints
+extern const Form kKeyForm;   // of keys and groups
+
+struct Rule {
+  // The range of a number, of a duration in ms, of the bytes of a text, or of the items of a list.
+  std::uint64_t least = 0;
+  std::uint64_t most = UINT64_MAX;
+  bool needed = false;
+  bool shows_null = false;      // in an answer, instead of being left out
+  std::string_view usual = {};  // what holds if it is left out, for readers
+  const Form* form = nullptr;
+};
+
+enum class Type : std::uint8_t {
+  kText,
+  kBytes,
+  kNumber,
+  kFlag,
+  kDuration,
+  kMoment,
+  kWord,
+  kObject,
+  kAnyObject
+};
+
+struct Field;
+struct Shape;
+class Reader;
+
+struct Field {
+  std::string_view name;
+  std::string_view help;  // one sentence
+  Rule rule;
+  Type type;
+  std::span<const std::string_view> words;  // of a kWord
+  const Shape* shape;                       // of a kObject
+  bool is_list;
+  bool is_optional;  // in an answer it may be missing
+  bool is_patch;
+  void (*read)(Reader&, const Field&, const boost::json::value&, void* object);
+  // Adds the field, if it is there.
+  void (*write)(const Field&, const void* object, boost::json::object& to);
+};
+
+// The fields of a struct.
+struct Shape {
+  std::string_view name;  // its schema in openapi.json
+  std::span<const Field> fields;
+  std::string_view help = {};
+  // Null cannot take away a field, except those of the type Patch.
+  bool is_patch = false;
+  // Notes what is wrong with fields together, each of which may be right.
+  void (*check)(Reader&, const void* object) = nullptr;
+};
+
+template <class T>
+inline constexpr Shape kShape = {};
+
+// --- Reading and writing.
+
+// The most faults that one answer names.
+inline constexpr std::size_t kMostFaults = 20;
+
+class Reader {
+ public:
+  // `at` is the JSON pointer of the object that is read: empty for the whole document, and "?" for
+  // a query, whose values are texts.
+  explicit Reader(std::string at = {}) : at_(std::move(at)), is_query_(at_ == "?") {}
+
+  // Numbers, true and false stand in texts.
+  bool is_query() const { return is_query_; }
+  void fault(std::string_view field, std::string detail);
+  bool is_full() const { return faults_.size() >= kMostFaults; }
+  const std::vector<FieldFault>& faults() const { return faults_; }
+  // Throws Problem with all faults, if there are any.
+  void throw_if_any() const;
+
+  // Reads fields of an object within this one.
+  template <class Read>
+  void within(std::string_view field, Read read) {
+    const std::size_t length = at_.size();
+    at_ += pointer_part(field);
+    read();
+    at_.resize(length);
+  }
+
+ private:
+  static std::string pointer_part(std::string_view field);
+
+  std::string at_;
+  bool is_query_;
+  std::vector<FieldFault> faults_;
+};
+
+// Reads the object's values into `into`, a struct of the shape, and notes what is wrong, also
+// fields that the shape does not have. What is left out stays as it is in `into`. Fields for which
+// `is_elsewhere` returns true are not among them.
+void read_fields(Reader& reader, const Shape& shape, const boost::json::object& from, void* into,
+                 const std::function<bool(const Field&)>& is_elsewhere = {});
+boost::json::object write_fields(const Shape& shape, const void* from);
+
+template <class T>
+T read(Reader& reader, const boost::json::object& from) {
+  T into{};
+  read_fields(reader, kShape<T>, from, &into);
+  return into;
+}
+template <class T>
+boost::json::object write(const T& from) {
+  return write_fields(kShape<T>, &from);
+}
+
+// Return false if the value is wrong, which is noted.
+bool read_value(Reader&, const Field&, const boost::json::value&, std::string& into);
+bool read_value(Reader&, const Field&, const boost::json::value&, Bytes& into);
+bool read_value(Reader&, const Field&, const boost::json::value&, bool& into);
+bool read_value(Reader&, const Field&, const boost::json::value&, Duration& into);
+bool read_value(Reader&, const Field&, const boost::json::value&, Moment& into);
+bool read_value(Reader&, const Field&, const boost::json::value&, Json& into);
+bool read_number(Reader&, const Field&, const boost::json::value&, std::uint64_t& into);
+bool read_word(Reader&, const Field&, const boost::json::value&, std::size_t& into);
+bool read_object(Reader&, const Field&, const boost::json::value&, void* into);
+const boost::json::array* read_list(Reader&, const Field&, const boost::json::value&);
+
+boost::json::value to_json(const std::string& text);
+boost::json::value to_json(Duration duration);
+boost::json::value to_json(Moment moment);
+void write_bytes(const Field& field, std::string_view bytes, boost::json::object& to);
+
+// --- From a member to its Field.
+
+namespace detail {
+
+template <class T>
+struct Unwrapped {
+  using Value = T;
+  static constexpr bool kOptional = false, kPatch = false, kList = false;
+};
+template <class T>
+struct Unwrapped<std::optional<T>> : Unwrapped<T> {
+  static constexpr bool kOptional = true;
+};
+template <class T>
+struct Unwrapped<Patch<T>> : Unwrapped<T> {
+  static constexpr bool kOptional = true, kPatch = true;
+};
+template <class T>
+struct Unwrapped<std::vector<T>> : Unwrapped<T> {
+  static constexpr bool kList = true;
+};
+
+template <class T>
+constexpr Type type_of() {
+  if constexpr (std::is_same_v<T, std::string>) return Type::kText;
+  if constexpr (std::is_same_v<T, Bytes>) return Type::kBytes;
+  if constexpr (std::is_same_v<T, bool>) return Type::kFlag;
+  if constexpr (std::is_same_v<T, Duration>) return Type::kDuration;
+  if constexpr (std::is_same_v<T, Moment>) return Type::kMoment;
+  if constexpr (std::is_same_v<T, Json>) return Type::kAnyObject;
+  if constexpr (std::is_enum_v<T>) return Type::kWord;
+  if constexpr (std::integral<T>) return Type::kNumber;
+  return Type::kObject;
+}
+
+template <class T>
+bool read_into(Reader& reader, const Field& field, const boost::json::value& value, T& into) {
+  if constexpr (std::is_enum_v<T>) {
+    std::size_t index = 0;
+    if (!read_word(reader, field, value, index)) return false;
+    into = static_cast<T>(index);
+    return true;
+  } else if constexpr (type_of<T>() == Type::kNumber) {
+    std::uint64_t number = 0;
+    if (!read_number(reader, field, value, number)) return false;
+    into = static_cast<T>(number);
+    return true;
+  } else if constexpr (type_of<T>() == Type::kObject) {
+    return read_object(reader, field, value, &into);
+  } else {
+    return read_value(reader, field, value, into);
+  }
+}
+
+template <class T>
+bool read_into(Reader& reader, const Field& field, const boost::json::value& value,
+               std::optional<T>& into) {
+  T read = into.value_or(T{});
+  if (read_into(reader, field, value, read)) into = std::move(read);
+  return into.has_value();
+}
+template <class T>
+bool read_into(Reader& reader, const Field& field, const boost::json::value& value,
+               Patch<T>& into) {
+  into.given = true;
+  return value.is_null() || read_into(reader, field, value, into.value);
+}
+template <class T>
+bool read_into(Reader& reader, const Field& field, const boost::json::value& value,
+               std::vector<T>& into) {
+  const boost::json::array* const list = read_list(reader, field, value);
+  if (list == nullptr) return false;
+  into.clear();
+  reader.within(field.name, [&] {
+    for (std::size_t i = 0; i < list->size() && !reader.is_full(); ++i) {
+      Field item = field;
+      const std::string name = std::to_string(i);
+      item.name = name;
+      item.rule = {.form = field.rule.form};
+      read_into(reader, item, (*list)[i], into.emplace_back());
+    }
+  });
+  return true;
+}
+
+template <class T>
+void write_from(const Field& field, const T& from, boost::json::object& to) {
+  if constexpr (std::is_same_v<T, Bytes>) {
+    write_bytes(field, from.bytes, to);
+  } else if constexpr (std::is_enum_v<T>) {
+    to[field.name] = field.words[static_cast<std::size_t>(from)];
+  } else if constexpr (type_of<T>() == Type::kNumber || std::is_same_v<T, bool>) {
+    to[field.name] = from;
+  } else if constexpr (std::is_same_v<T, Json>) {
+    to[field.name] = from.object;
+  } else if constexpr (type_of<T>() == Type::kObject) {
+    to[field.name] = write_fields(*field.shape, &from);
+  } else {
+    to[field.name] = to_json(from);
+  }
+}
+template <class T>
+void write_from(const Field& field, const std::optional<T>& from, boost::json::object& to) {
+  if (from) return write_from(field, *from, to);
+  if (field.rule.shows_null) to[field.name] = nullptr;
+}
+template <class T>
+void write_from(const Field& field, const Patch<T>& from, boost::json::object& to) {
+  if (from.value) return write_from(field, *from.value, to);
+  if (from.given) to[field.name] = nullptr;
+}
+template <class T>
+void write_from(const Field& field, const std::vector<T>& from, boost::json::object& to) {
+  boost::json::array list;
+  for (const T& item : from) {
+    boost::json::object one;
+    write_from(field, item, one);
+    list.push_back(std::move(one.begin()->value()));
+  }
+  to[field.name] = std::move(list);
+}
+
+template <class>
+struct Member;
+template <class Owner_, class Type_>
+struct Member<Type_ Owner_::*> {
+  using Owner = Owner_;
+  using Value = Type_;
+};
+
+template <class T>
+constexpr std::span<const std::string_view> words_of() {
+  if constexpr (std::is_enum_v<T>) return Words<T>::all;
+  return {};
+}
+template <class T>
+constexpr const Shape* shape_of() {
+  if constexpr (type_of<T>() == Type::kObject) return &kShape<T>;
+  return nullptr;
+}
+
+}  // namespace detail
+
+// Describes the member. A struct or an enum in it must be described before.
+template <auto member>
+constexpr Field field(std::string_view name, std::string_view help, Rule rule = {}) {
+  using Of = detail::Member<decltype(member)>;
+  using As = detail::Unwrapped<typename Of::Value>;
+  using Value = typename As::Value;
+  static_assert(!As::kList || !std::is_same_v<Value, Bytes>, "a list has texts or no bytes");
+  return {.name = name,
+          .help = help,
+          .rule = rule,
+          .type = detail::type_of<Value>(),
+          .words = detail::words_of<Value>(),
+          .shape = detail::shape_of<Value>(),
+          .is_list = As::kList,
+          .is_optional = As::kOptional,
+          .is_patch = As::kPatch,
+          .read =
+              [](Reader& reader, const Field& described, const boost::json::value& value,
+                 void* object) {
+                detail::read_into(reader, described, value,
+                                  static_cast<typename Of::Owner*>(object)->*member);
+              },
+          .write =
+              [](const Field& described, const void* object, boost::json::object& to) {
+                detail::write_from(described,
+                                   static_cast<const typename Of::Owner*>(object)->*member, to);
+              }};
+}
+
+// For Shape::check: calls a function of the struct.
+template <class T, void (*function)(Reader&, const T&)>
+constexpr void check_as(Reader& reader, const void* object) {
+  function(reader, *static_cast<const T*>(object));
+}
+
+}  // namespace carillon::server

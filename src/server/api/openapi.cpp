@@ -1,0 +1,185 @@
+// From rows to OpenAPI (openapi.h).
+#include "server/api/openapi.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <string>
+#include <utility>
+
+namespace carillon::server {
+
+namespace json = boost::json;
+
+namespace {
+
+json::object reference(std::string_view kind, std::string_view name) {
+  return {{"$ref", fmt::format("#/components/{}/{}", kind, name)}};
+}
+
+json::object describe_shape(const Shape& shape, bool is_answer, const Operation* of,
+                            json::object& schemas);
+
+json::object number_schema(const Rule& rule) {
+  json::object schema{{"type", "integer"}, {"minimum", rule.least}};
+  if (rule.most != UINT64_MAX) schema["maximum"] = rule.most;
+  return schema;
+}
+
+json::object text_schema(const Rule& rule) {
+  if (rule.form == &kTubeForm) return reference("schemas", "Name");
+  json::object schema{{"type", "string"}};
+  if (rule.form == &kKeyForm) {
+    schema["minLength"] = 1;
+    schema["maxLength"] = queue::kMaxKey;
+  }
+  if (rule.least > 0) schema["minLength"] = rule.least;
+  if (rule.most != UINT64_MAX) schema["maxLength"] = rule.most;
+  return schema;
+}
+
+// The schema of one value, without what the field says of it.
+json::object value_schema(const Field& field, bool is_answer, json::object& schemas) {
+  switch (field.type) {
+    case Type::kText:
+    case Type::kBytes:
+      return text_schema(field.rule);
+    case Type::kNumber:
+      return number_schema(field.rule);
+    case Type::kFlag:
+      return {{"type", "boolean"}};
+    case Type::kDuration:
+      return reference("schemas", "Duration");
+    case Type::kMoment:
+      if (is_answer) return {{"type", "string"}, {"format", "date-time"}};
+      return reference("schemas", "Moment");
+    case Type::kWord:
+      return {{"enum", json::array(field.words.begin(), field.words.end())}};
+    case Type::kAnyObject:
+      return {{"type", "object"}};
+    case Type::kObject:
+      if (!schemas.contains(field.shape->name)) {
+        schemas[field.shape->name] = nullptr;  // it may name itself
+        schemas[field.shape->name] = describe_shape(*field.shape, is_answer, nullptr, schemas);
+      }
+      return reference("schemas", field.shape->name);
+  }
+  return {};
+}
+
+json::object field_schema(const Field& field, bool is_answer, json::object& schemas) {
+  Field item = field;
+  if (field.is_list) item.rule = {.form = field.rule.form};
+  json::object schema = value_schema(item, is_answer, schemas);
+  if (field.is_list) {
+    schema = {{"type", "array"}, {"items", std::move(schema)}};
+    if (field.rule.least > 0) schema["minItems"] = field.rule.least;
+    if (field.rule.most != UINT64_MAX) schema["maxItems"] = field.rule.most;
+  }
+  if (field.is_patch || field.rule.shows_null)
+    schema = {{"oneOf", json::array{std::move(schema), {{"type", "null"}}}}};
+  std::string help(field.help);
+  if (!field.rule.usual.empty()) help += fmt::format(" Usually {}.", field.rule.usual);
+  if (!help.empty()) schema["description"] = help;
+  return schema;
+}
+
+// `of`: fields that stand in its path are left out.
+json::object describe_shape(const Shape& shape, bool is_answer, const Operation* of,
+                            json::object& schemas) {
+  json::object properties;
+  json::array required;
+  for (const Field& field : shape.fields) {
+    if (of != nullptr && of->is_in_path(field.name)) continue;
+    properties[field.name] = field_schema(field, is_answer, schemas);
+    if (field.type == Type::kBytes)
+      properties[fmt::format("{}_base64", field.name)] = {
+          {"type", "string"}, {"description", "The same bytes, if they are no UTF-8, in Base64."}};
+    const bool is_there =
+        is_answer ? !field.is_optional && field.type != Type::kBytes : field.rule.needed;
+    if (is_there || field.rule.shows_null) required.push_back(json::string(field.name));
+  }
+  json::object schema{
+      {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+  if (!required.empty()) schema["required"] = std::move(required);
+  if (!shape.help.empty()) schema["description"] = shape.help;
+  return schema;
+}
+
+json::array parameters_of(const Operation& operation, json::object& schemas) {
+  json::array parameters;
+  for (const Field& field : operation.request->fields) {
+    const bool in_path = operation.is_in_path(field.name);
+    if (!in_path && !operation.has_query()) continue;
+    json::object schema = value_schema(field, false, schemas);
+    json::object parameter{{"name", field.name},
+                           {"in", in_path ? "path" : "query"},
+                           {"schema", std::move(schema)},
+                           {"description", field.help}};
+    if (in_path || field.rule.needed) parameter["required"] = true;
+    parameters.push_back(std::move(parameter));
+  }
+  if (operation.method != "GET") parameters.push_back(reference("parameters", "Idempotency-Key"));
+  return parameters;
+}
+
+json::object content_of(const Shape& shape) {
+  return {{"application/json", {{"schema", reference("schemas", shape.name)}}}};
+}
+
+json::object responses_of(const Operation& operation) {
+  json::object done{{"description", "Done."}};
+  if (operation.answer != nullptr) done["content"] = content_of(*operation.answer);
+  if (operation.method != "GET")
+    done["headers"] = {{"Idempotent-Replayed", {{"schema", {{"type", "string"}}}}}};
+  json::object responses{{std::to_string(operation.status_of_answer()), std::move(done)}};
+  for (std::string_view left = operation.problems; !left.empty();) {
+    const std::string_view status = left.substr(0, left.find(' '));
+    left.remove_prefix(std::min(left.size(), status.size() + 1));
+    responses[status] = reference("responses", "Problem");
+  }
+  responses["default"] = reference("responses", "Problem");
+  return responses;
+}
+
+json::object describe_one(const Operation& operation, json::object& schemas) {
+  json::object told{{"operationId", operation.name}};
+  if (const std::string_view scope = name_of(operation.rights.needs); !scope.empty())
+    told["security"] = {json::object(), {{"token", json::array{json::value(scope)}}}};
+  told["tags"] = json::array{json::value(operation.tag)};
+  told["summary"] = operation.summary;
+  told["parameters"] = parameters_of(operation, schemas);
+  if (operation.has_body()) {
+    const Shape& shape = *operation.request;
+    schemas[shape.name] = describe_shape(shape, false, &operation, schemas);
+    const bool is_needed =
+        operation.method == "PATCH" ||
+        std::any_of(shape.fields.begin(), shape.fields.end(), [&](const Field& field) {
+          return field.rule.needed && !operation.is_in_path(field.name);
+        });
+    told["requestBody"] = {{"required", is_needed}, {"content", content_of(shape)}};
+  }
+  if (operation.answer != nullptr)
+    schemas[operation.answer->name] = describe_shape(*operation.answer, true, nullptr, schemas);
+  told["responses"] = responses_of(operation);
+  return told;
+}
+
+}  // namespace
+
+void describe(std::span<const Operation* const> operations, json::object& document) {
+  json::object& paths = document["paths"].as_object();
+  json::object& schemas = document["components"].as_object()["schemas"].as_object();
+  for (const Operation* const operation : operations) {
+    std::string method(operation->method);
+    std::transform(method.begin(), method.end(), method.begin(),
+                   [](char c) { return static_cast<char>(c - 'A' + 'a'); });
+    json::object& path = paths[operation->path].is_object()
+                             ? paths[operation->path].as_object()
+                             : paths[operation->path].emplace_object();
+    path[method] = describe_one(*operation, schemas);
+  }
+}
+
+}  // namespace carillon::server

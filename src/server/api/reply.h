@@ -1,0 +1,40 @@
+// What a request is answered.
+//
+//   Reply reply{.status = 201, .body = R"({"id":17})", .headers = {{"Location", "/v1/jobs/17"}}};
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/store.h"
+#include "server/net/bodies.h"
+
+namespace carillon::server {
+
+inline constexpr std::string_view kJsonType = "application/json";
+inline constexpr std::string_view kProblemJson = "application/problem+json";
+
+// A stored body that is larger than a piece (queue::kBodyPiece). Reply::body is the first piece;
+// the session reads and sends the others.
+struct LargeReply {
+  queue::JobId job = 0;
+  BodyName next;  // which piece is next
+  std::uint64_t bytes = 0;
+  std::uint64_t sent = 0;
+};
+
+struct Reply {
+  unsigned status = 200;
+  std::string_view type = kJsonType;  // of the body; not sent if there is none
+  std::string body = {};
+  std::vector<std::pair<std::string_view, std::string>> headers = {};
+  // The reply may leave once the store's appends up to here are durable.
+  queue::Sequence durable_at = 0;
+  std::optional<LargeReply> large = {};
+};
+
+}  // namespace carillon::server

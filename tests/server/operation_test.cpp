@@ -1,0 +1,248 @@
+// A row and a function are all that an operation takes: here one is added.
+#include "server/api/operation.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "http_fixture.h"
+#include "server/api/openapi.h"
+#include "server/api/operations.h"
+#include "server/api/problem.h"
+#include "test_server.h"
+
+namespace carillon::server {
+
+namespace json = boost::json;
+
+// --- The operation: what it is asked, what it answers, its function, and its row.
+
+enum class Tone : std::uint8_t { kLow, kHigh };
+template <>
+struct Words<Tone> {
+  static constexpr std::array<std::string_view, 2> all = {"low", "high"};
+};
+
+struct Ring {
+  std::string tube;
+  std::uint32_t times = 1;
+  std::optional<Tone> tone;
+  std::optional<Duration> after;
+  std::vector<std::string> names;
+  Patch<Duration> rest;
+};
+constexpr std::array kRingFields = {
+    field<&Ring::tube>("tube", "The tube.", {.form = &kTubeForm}),
+    field<&Ring::times>("times", "How often.", {.least = 1, .most = 3, .needed = true}),
+    field<&Ring::tone>("tone", "Which one."),
+    field<&Ring::after>("after", "From now on.", {.most = 60'000, .usual = "0s"}),
+    field<&Ring::names>("names", "For whom.", {.most = 2}),
+    field<&Ring::rest>("rest", "Until the next.")};
+template <>
+inline constexpr Shape kShape<Ring> = {.name = "Ring", .fields = kRingFields};
+
+struct Rung {
+  std::uint64_t times = 0;
+  Bytes who;
+  std::optional<Moment> at;
+  std::optional<std::string> next;
+};
+constexpr std::array kRungFields = {
+    field<&Rung::times>("times", "How often."), field<&Rung::who>("who", "By whom."),
+    field<&Rung::at>("at", "When."),
+    field<&Rung::next>("next", "What follows.", {.shows_null = true})};
+template <>
+inline constexpr Shape kShape<Rung> = {.name = "Rung", .fields = kRungFields};
+
+Ring rung;  // what the function was asked last
+
+void ring(RequestContext& x, const Ring& asked) {
+  rung = asked;
+  answer(x, Rung{.times = asked.times, .who = {"bell\xFF"}, .at = Moment{250}, .next = {}});
+}
+
+constexpr Operation kRing{.method = "POST",
+                          .path = "/v1/tubes/{tube}:ring",
+                          .name = "ringTube",
+                          .tag = "tubes",
+                          .summary = "Rings.",
+                          .rights = {Needs::kWork, Reach::kTube},
+                          .appends = Appends::kNo,
+                          .problems = "400 409",
+                          .request = &kShape<Ring>,
+                          .answer = &kShape<Rung>,
+                          .run = run<Ring, ring>};
+
+namespace {
+
+class Operations : public testing::Test {
+ protected:
+  // Carries kRing out, and returns the answer.
+  json::value ask(const std::string& tube, const std::string& body,
+                  std::vector<std::pair<std::string, std::string>> query = {}) {
+    Request request;
+    request.method = "POST";
+    request.query = std::move(query);
+    request.body = body;
+    RequestContext x(server_.service, server_.service.engine().connect(), caller_,
+                     std::move(request));
+    x.names = {tube};
+    x.operation = &kRing;
+    kRing.run(x);
+    return json::parse(x.take_reply().value().body);
+  }
+  // Returns the document of the problem that the request meets.
+  json::value problem(const std::string& tube, const std::string& body,
+                      std::vector<std::pair<std::string, std::string>> query = {}) {
+    try {
+      ask(tube, body, std::move(query));
+    } catch (const Problem& met) {
+      return json::parse(met.json(""));
+    }
+    return nullptr;
+  }
+
+  beanstalk::TestServer server_;
+  Caller caller_{nullptr};
+};
+
+TEST_F(Operations, ReadsWhatItIsAskedAndAnswersInFields) {
+  const json::value told = ask("mail", R"({"times":2,"tone":"high","after":"PT1.5S",)"
+                                       R"("names":["a"],"rest":null})");
+  EXPECT_EQ(rung.tube, "mail");
+  EXPECT_EQ(rung.times, 2U);
+  EXPECT_EQ(rung.tone, Tone::kHigh);
+  EXPECT_EQ(rung.after.value().ms, 1'500U);
+  ASSERT_EQ(rung.names.size(), 1U);
+  EXPECT_EQ(rung.names[0], "a");
+  EXPECT_TRUE(rung.rest.given);
+  EXPECT_FALSE(rung.rest.value);
+  EXPECT_EQ(told, json::parse(R"({"times":2,"who_base64":"YmVsbP8=",)"
+                              R"("at":"1970-01-01T00:00:00.250Z","next":null})"));
+}
+
+TEST_F(Operations, WhatIsLeftOutStaysAsTheStructHasIt) {
+  ask("mail", R"({"times":1,"tone":null})");
+  EXPECT_FALSE(rung.tone);
+  EXPECT_FALSE(rung.after);
+  EXPECT_FALSE(rung.rest.given);
+}
+
+TEST_F(Operations, NamesAllFaultsAtOnce) {
+  const json::value told = problem(
+      "mail", R"({"times":4,"tone":"loud","after":"2m","names":["a",7],"rest":"soon","x":1})");
+  EXPECT_EQ(told.at("errors"), json::parse(R"([
+    {"pointer":"/times","detail":"4: not a whole number from 1 to 3"},
+    {"pointer":"/tone","detail":"\"loud\": write one of low, high"},
+    {"pointer":"/after","detail":"120000 ms: 0 to 60000 ms are allowed"},
+    {"pointer":"/names/1","detail":"7: not a text"},
+    {"pointer":"/rest","detail":"\"soon\": not a duration; use e.g. 250ms, 3s, 2h, 40d"},
+    {"pointer":"/x","detail":"there is no such field"}])"));
+}
+
+TEST_F(Operations, SaysWhatIsMissingAndWhatIsInTheWrongPlace) {
+  EXPECT_EQ(problem("mail", "{}").at("detail"), "/times: is needed: How often.");
+  EXPECT_EQ(problem("mail", R"({"times":1,"tube":"other"})").at("detail"),
+            "/tube: there is no such field");
+  EXPECT_EQ(problem("mail", R"({"times":1})", {{"tone", "low"}}).at("detail"),
+            "?tone: a POST has no query; its body says what is meant");
+  EXPECT_EQ(problem("-", R"({"times":1})").at("status"), 400);
+}
+
+TEST_F(Operations, IsDescribedInOpenApi) {
+  json::object document{{"paths", json::object()}, {"components", {{"schemas", json::object()}}}};
+  const Operation* const all[] = {&kRing};
+  describe(all, document);
+  const json::value told = document;
+  const json::value& post = told.at("paths").at("/v1/tubes/{tube}:ring").at("post");
+  EXPECT_EQ(post.at("operationId"), "ringTube");
+  EXPECT_EQ(post.at("security"), json::parse(R"([{},{"token":["work"]}])"));
+  EXPECT_EQ(post.at("parameters").at(0).at("name"), "tube");
+  EXPECT_EQ(post.at("parameters").at(0).at("in"), "path");
+  EXPECT_TRUE(post.at("requestBody").at("required").as_bool());
+  std::set<std::string> statuses;
+  for (const auto& [status, response] : post.at("responses").as_object())
+    statuses.insert(std::string(status));
+  EXPECT_EQ(statuses, (std::set<std::string>{"200", "400", "409", "default"}));
+  const json::value& schema = told.at("components").at("schemas").at("Ring");
+  EXPECT_EQ(schema, json::parse(R"({
+    "type": "object",
+    "properties": {
+      "times": {"type":"integer","minimum":1,"maximum":3,"description":"How often."},
+      "tone": {"enum":["low","high"],"description":"Which one."},
+      "after": {"$ref":"#/components/schemas/Duration","description":"From now on. Usually 0s."},
+      "names": {"type":"array","items":{"type":"string"},"maxItems":2,"description":"For whom."},
+      "rest": {"oneOf":[{"$ref":"#/components/schemas/Duration"},{"type":"null"}],
+               "description":"Until the next."}
+    },
+    "additionalProperties": false,
+    "required": ["times"]
+  })"));
+}
+
+TEST_F(Operations, EachHasItsOwnNameAndReadsEachPartOfItsPath) {
+  std::set<std::string_view> names;
+  for (const Operation* const operation : operations()) {
+    EXPECT_TRUE(names.insert(operation->name).second) << operation->name;
+    for (std::size_t at = operation->path.find('{'); at != std::string_view::npos;
+         at = operation->path.find('{', at + 1)) {
+      const auto part = operation->path.substr(at + 1, operation->path.find('}', at) - at - 1);
+      bool is_field = false;
+      for (const Field& field : operation->request->fields) is_field |= field.name == part;
+      EXPECT_TRUE(is_field) << operation->name << ": " << part;
+    }
+  }
+}
+
+// --- Each operation appends if its row says so, and waits for room in the store only then.
+
+struct Sample {
+  std::string_view path;
+  std::string_view body;
+};
+const std::map<std::string_view, Sample> kSamples = {
+    {"getTube", {"/v1/tubes/mail", ""}},
+    {"patchTube", {"/v1/tubes/mail", R"({"retention":"1h"})"}},
+    {"pauseTube", {"/v1/tubes/mail:pause", ""}},
+    {"resumeTube", {"/v1/tubes/mail:resume", ""}},
+    {"kickTube", {"/v1/tubes/mail:kick", ""}},
+    {"getGroup", {"/v1/tubes/mail/groups/g", ""}},
+    {"patchGroup", {"/v1/tubes/mail/groups/g", R"({"weight":2})"}},
+};
+
+class OperationAppends : public http::HttpSession {
+ protected:
+  OperationAppends() { put(R"({"group":"g","delay":"1h"})"); }
+};
+
+TEST_F(OperationAppends, IfItsRowSaysSo) {
+  for (const Operation* const operation : operations()) {
+    ASSERT_TRUE(kSamples.contains(operation->name)) << operation->name << " has no sample here";
+    const Sample& sample = kSamples.at(operation->name);
+    const queue::Sequence before = server.engine.last_sequence();
+    EXPECT_LT(ask(operation->method, sample.path, sample.body).status, 300) << operation->name;
+    EXPECT_EQ(server.engine.last_sequence() > before, operation->appends == Appends::kYes)
+        << operation->name;
+  }
+}
+
+TEST_F(OperationAppends, AndWaitsForRoomOnlyThen) {
+  for (const Operation* const operation : operations()) {
+    const Sample& sample = kSamples.at(operation->name);
+    server.store.is_full = true;
+    const bool is_answered = ask(operation->method, sample.path, sample.body).status != 0;
+    EXPECT_EQ(is_answered, operation->appends == Appends::kNo) << operation->name;
+    server.store.is_full = false;
+    feed("");
+    EXPECT_EQ(next().status != 0, !is_answered) << operation->name;
+  }
+}
+
+}  // namespace
+}  // namespace carillon::server
