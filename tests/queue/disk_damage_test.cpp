@@ -46,7 +46,8 @@ struct Written {
 };
 
 bool is_log(const fs::path& file) {
-  return file.filename().string().starts_with("jobs-");
+  const std::string name = file.filename().string();
+  return name.starts_with("jobs-") && name.ends_with(".data");  // a store makes the next as .new
 }
 
 class DiskDamaged : public testing::TestWithParam<bool> {
