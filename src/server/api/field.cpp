@@ -24,14 +24,13 @@ namespace {
 constexpr std::string_view kBase64 = "_base64";
 
 std::string shown_value(const json::value& value) {
-  std::string text = value.is_string() ? fmt::format("\"{}\"", value.get_string().c_str())
-                                       : json::serialize(value);
+  std::string text = json::serialize(value);
   constexpr std::size_t kMost = 60;
   if (text.size() > kMost) text = text.substr(0, kMost) + "...";
   return text;
 }
 
-// Returns the text; null if the value is none, which is noted.
+// Returns the text. Notes a fault and returns null if the value is no text.
 const json::string* text_of(Reader& reader, const Field& field, const json::value& value) {
   if (const json::string* const text = value.if_string()) return text;
   reader.fault(field.name, shown_value(value) + ": not a text");
@@ -58,12 +57,10 @@ bool is_in_range(Reader& reader, const Field& field, std::uint64_t ms) {
 
 }  // namespace
 
-constexpr std::string_view kNamePattern = "^[A-Za-z0-9+/;.$_()][A-Za-z0-9+/;.$_()-]{0,199}$";
 const Form kTubeForm{
     is_tube_name,
-    "not the name of a tube: 1 to 200 letters, digits and any of -+/;.$_(), and no - in front",
-    kNamePattern};
-const Form kKeyForm{is_key, kKeyRule, {}};
+    "not the name of a tube: 1 to 200 letters, digits and any of -+/;.$_(), and no - in front"};
+const Form kKeyForm{is_key, kKeyRule};
 
 // --- Reader
 
@@ -73,10 +70,12 @@ std::string Reader::pointer_part(std::string_view field) {
   return part;
 }
 
+void Reader::fault_at(std::string pointer, std::string detail) {
+  if (!is_full()) faults_.push_back({std::move(pointer), std::move(detail)});
+}
+
 void Reader::fault(std::string_view field, std::string detail) {
-  if (is_full()) return;
-  faults_.push_back(
-      {is_query_ ? at_ + std::string(field) : at_ + pointer_part(field), std::move(detail)});
+  fault_at(is_query_ ? at_ + std::string(field) : at_ + pointer_part(field), std::move(detail));
 }
 
 void Reader::throw_if_any() const {
@@ -96,10 +95,9 @@ void read_fields(Reader& reader, const Shape& shape, const json::object& from, v
     known.emplace(field.name);
     const json::value* const value = from.if_contains(field.name);
     if (value == nullptr) return false;
-    if (!value->is_null() || field.is_patch) return field.read(reader, field, *value, into), true;
-    if (shape.is_patch)
-      reader.fault(field.name, "null: it cannot be taken away; what is left out stays as it is");
-    return false;
+    if (value->is_null() && !field.is_patch) return false;
+    field.read(reader, field, *value, into);
+    return true;
   };
   for (const Field& field : shape.fields) {
     if (is_elsewhere && is_elsewhere(field)) continue;
@@ -108,9 +106,12 @@ void read_fields(Reader& reader, const Shape& shape, const json::object& from, v
       const std::string name = fmt::format("{}{}", field.name, kBase64);
       Field other = field;
       other.name = name;
-      if (is_there && from.contains(name))
+      if (!is_there) {
+        is_there = read_one(other);
+      } else if (from.contains(name)) {
         reader.fault(name, fmt::format("there is a {} already", field.name));
-      is_there = is_there ? known.emplace(name).second : read_one(other);
+      }
+      known.emplace(name);
     }
     if (!is_there && field.rule.needed)
       reader.fault(field.name, fmt::format("is needed: {}", field.help));
@@ -120,7 +121,6 @@ void read_fields(Reader& reader, const Shape& shape, const json::object& from, v
     if (!known.contains(std::string_view(member.key())))
       reader.fault(member.key(), "there is no such field");
   }
-  if (shape.check != nullptr) shape.check(reader, into);
 }
 
 json::object write_fields(const Shape& shape, const void* from) {

@@ -11,9 +11,8 @@
 //   template <> inline constexpr Shape kShape<Pause> = {"Pause", kPauseFields};
 //
 //   Pause pause;
-//   read_fields(kShape<Pause>, &pause, object, reader);   // {"tube":"mail","duration":"10m"}
+//   read_fields(reader, kShape<Pause>, object, &pause);   // {"tube":"mail","duration":"10m"}
 //   write_fields(kShape<Pause>, &pause);                  // the same object again
-//   schema_of(kShape<Pause>);                             // what openapi.json says of it
 //
 // The type of a member says what JSON it is:
 //
@@ -24,13 +23,13 @@
 //   std::vector<T>         a list of T                 std::optional<T>   it may be left out
 //   Patch<T>               it may be left out, and null takes it away (RFC 7396)
 //
-// A value out of its range is a fault and is never clamped. A field that is null counts as left
-// out. Texts (a query, the flags of a command) are read by the same fields: their numbers stand in
-// texts.
+// A value out of its range is a fault and is never clamped. Null counts as left out, except for a
+// Patch. Texts (a query) are read by the same fields: their numbers stand in texts.
 //
 // Thread safety: pure.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -39,6 +38,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,8 +82,7 @@ struct Words;
 // Which texts a field takes.
 struct Form {
   bool (*is_good)(std::string_view);
-  std::string_view fault;    // `"a b": not the name of a tube` ends with it
-  std::string_view pattern;  // a regular expression, for openapi.json; empty: none
+  std::string_view fault;  // `"a b": not the name of a tube` ends with it
 };
 extern const Form kTubeForm;  // also of schedules and endpoints
 extern const Form kKeyForm;   // of keys and groups
@@ -134,14 +133,15 @@ struct Shape {
   std::string_view name;  // its schema in openapi.json
   std::span<const Field> fields;
   std::string_view help = {};
-  // Null cannot take away a field, except those of the type Patch.
-  bool is_patch = false;
-  // Notes what is wrong with fields together, each of which may be right.
-  void (*check)(Reader&, const void* object) = nullptr;
 };
 
 template <class T>
-inline constexpr Shape kShape = {};
+consteval Shape undescribed() {
+  static_assert(sizeof(T) == 0, "the struct has no Shape: specialize kShape");
+  return {};
+}
+template <class T>
+inline constexpr Shape kShape = undescribed<T>();
 
 // --- Reading and writing.
 
@@ -157,6 +157,8 @@ class Reader {
   // Numbers, true and false stand in texts.
   bool is_query() const { return is_query_; }
   void fault(std::string_view field, std::string detail);
+  // The same for what stands elsewhere in the request.
+  void fault_at(std::string pointer, std::string detail);
   bool is_full() const { return faults_.size() >= kMostFaults; }
   const std::vector<FieldFault>& faults() const { return faults_; }
   // Throws Problem with all faults, if there are any.
@@ -272,8 +274,11 @@ template <class T>
 bool read_into(Reader& reader, const Field& field, const boost::json::value& value,
                std::optional<T>& into) {
   T read = into.value_or(T{});
-  if (read_into(reader, field, value, read)) into = std::move(read);
-  return into.has_value();
+  const bool is_right = read_into(reader, field, value, read);
+  // An object with a wrong field is kept: the others may be wrong together.
+  const bool is_partly_right = type_of<T>() == Type::kObject && value.is_object();
+  if (is_right || is_partly_right) into = std::move(read);
+  return is_right;
 }
 template <class T>
 bool read_into(Reader& reader, const Field& field, const boost::json::value& value,
@@ -363,7 +368,10 @@ constexpr Field field(std::string_view name, std::string_view help, Rule rule = 
   using Of = detail::Member<decltype(member)>;
   using As = detail::Unwrapped<typename Of::Value>;
   using Value = typename As::Value;
-  static_assert(!As::kList || !std::is_same_v<Value, Bytes>, "a list has texts or no bytes");
+  static_assert(!As::kList || (!As::kOptional && !std::is_same_v<Value, Bytes>),
+                "a list is empty instead of left out, and has no items of type Bytes");
+  if constexpr (detail::type_of<Value>() == Type::kNumber)
+    rule.most = std::min<std::uint64_t>(rule.most, std::numeric_limits<Value>::max());
   return {.name = name,
           .help = help,
           .rule = rule,
@@ -384,12 +392,6 @@ constexpr Field field(std::string_view name, std::string_view help, Rule rule = 
                 detail::write_from(described,
                                    static_cast<const typename Of::Owner*>(object)->*member, to);
               }};
-}
-
-// For Shape::check: calls a function of the struct.
-template <class T, void (*function)(Reader&, const T&)>
-constexpr void check_as(Reader& reader, const void* object) {
-  function(reader, *static_cast<const T*>(object));
 }
 
 }  // namespace carillon::server

@@ -56,7 +56,7 @@ template <>
 inline constexpr Shape kShape<TubeLimits> = {.name = "TubeLimits", .fields = kTubeLimitsFields};
 
 // What is not given stays, if there is a rate; null stands for what holds without the field (RFC
-// 7396). Both note what is missing. `at` names the field within the limits.
+// 7396). Both note what is missing.
 void apply(Reader& reader, const GroupLimits& patch, queue::Limits& limits);
 void apply(Reader& reader, const TubeLimits& patch, queue::Limits& limits, queue::Limits& put_rate);
 GroupLimits limits_of(const queue::Limits& limits);

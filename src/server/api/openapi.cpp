@@ -80,7 +80,7 @@ json::object field_schema(const Field& field, bool is_answer, json::object& sche
   if (field.is_patch || field.rule.shows_null)
     schema = {{"oneOf", json::array{std::move(schema), {{"type", "null"}}}}};
   std::string help(field.help);
-  if (!field.rule.usual.empty()) help += fmt::format(" Usually {}.", field.rule.usual);
+  if (!field.rule.usual.empty()) help += fmt::format(" Default: {}.", field.rule.usual);
   if (!help.empty()) schema["description"] = help;
   return schema;
 }

@@ -26,14 +26,13 @@ bool Operation::has_body() const {
 namespace {
 
 // The names in the path, which come in the order of the braces.
-void read_path(const RequestContext& x, void* into) {
+void read_path(const RequestContext& x, const Shape& shape, void* into) {
   std::string_view left = x.operation->path;
   for (const std::string& name : x.names) {
     const std::size_t begin = left.find('{') + 1;
     const std::string_view field_name = left.substr(begin, left.find('}', begin) - begin);
     left.remove_prefix(begin + field_name.size());
-    const auto fields = x.operation->request->fields;
-    const auto field = std::find_if(fields.begin(), fields.end(),
+    const auto field = std::find_if(shape.fields.begin(), shape.fields.end(),
                                     [&](const Field& one) { return one.name == field_name; });
     Reader reader("?");
     field->read(reader, *field, json::value(name), into);
@@ -41,34 +40,44 @@ void read_path(const RequestContext& x, void* into) {
   }
 }
 
+// The names of a query are noted, also where there should be none.
+json::object query_of(const RequestContext& x, Reader& reader) {
+  json::object from;
+  for (const auto& [name, value] : x.request.query) {
+    if (!x.operation->has_query()) {
+      reader.fault_at("?" + name, fmt::format("a {} has no query; its body says what is meant",
+                                              x.operation->method));
+    } else if (!from.emplace(name, value).second) {
+      reader.fault_at("?" + name, "comes twice");
+    }
+  }
+  return from;
+}
+
+// Only a body without a needed field may be left out. That of a PATCH may not.
+json::object body_of(const RequestContext& x, Reader& reader) {
+  const bool may_be_empty = x.operation->method != "PATCH";
+  if (x.request.body.empty() && may_be_empty) return {};
+  json::object body = parse_object(x.request.body);
+  if (!x.operation->has_query()) return body;
+  for (const auto& member : body)
+    reader.fault_at("/" + std::string(member.key()), "there is no such field");
+  return {};
+}
+
 }  // namespace
 
-void read_request(const RequestContext& x, void* into) {
+Reader reader_of(const RequestContext& x) {
+  return Reader(x.operation->has_query() ? "?" : "");
+}
+
+void read_request(const RequestContext& x, Reader& reader, const Shape& shape, void* into) {
   const Operation& operation = *x.operation;
-  read_path(x, into);
-  json::object from;
-  Reader query("?");
-  for (const auto& [name, value] : x.request.query) {
-    if (!operation.has_query()) {
-      query.fault(name,
-                  fmt::format("a {} has no query; its body says what is meant", operation.method));
-    } else if (!from.emplace(name, value).second) {
-      query.fault(name, "comes twice");
-    }
-  }
-  query.throw_if_any();
-  Reader reader(operation.has_query() ? "?" : "");
-  if (!x.request.body.empty()) {
-    json::object body = parse_object(x.request.body);
-    if (operation.has_query()) {
-      for (const auto& member : body) reader.fault(member.key(), "there is no such field");
-    } else {
-      from = std::move(body);
-    }
-  }
+  read_path(x, shape, into);
+  const json::object query = query_of(x, reader);
+  const json::object body = body_of(x, reader);
   const auto is_elsewhere = [&](const Field& field) { return operation.is_in_path(field.name); };
-  read_fields(reader, *operation.request, from, into, is_elsewhere);
-  reader.throw_if_any();
+  read_fields(reader, shape, operation.has_query() ? query : body, into, is_elsewhere);
 }
 
 void answer_fields(RequestContext& x, const Shape& shape, const void* answer) {

@@ -19,6 +19,7 @@
 #include <boost/json/object.hpp>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 #include "server/api/caller.h"
 #include "server/api/field.h"
@@ -55,15 +56,24 @@ struct Operation {
   bool has_body() const;
 };
 
-// Reads the fields of the path, and those of the query or the body. Throws Problem.
-void read_request(const RequestContext& x, void* into);
+// Reads the fields of the path, and those of the query or the body, and notes what is wrong. Throws
+// Problem if the path or the JSON is wrong.
+Reader reader_of(const RequestContext& x);
+void read_request(const RequestContext& x, Reader& reader, const Shape& shape, void* into);
 
-// Carries the operation out: reads the request, and calls the function with it.
-template <class Request, void (*function)(RequestContext&, const Request&)>
+// Carries the operation out: reads the request, and calls the function with it. A function that
+// takes the Reader, too, may find more faults, and throws all of them.
+template <class Request, auto function>
 void run(RequestContext& x) {
   Request request{};
-  read_request(x, &request);
-  function(x, request);
+  Reader reader = reader_of(x);
+  read_request(x, reader, kShape<Request>, &request);
+  if constexpr (std::is_invocable_v<decltype(function), RequestContext&, const Request&, Reader&>) {
+    function(x, request, reader);
+  } else {
+    reader.throw_if_any();
+    function(x, request);
+  }
 }
 
 // Answers with the fields of a struct. The answer leaves when every change so far is durable.

@@ -85,8 +85,7 @@ void get_tube(RequestContext& x, const TubeName& asked) {
 }
 
 // Makes the tube if there is none.
-void patch_tube(RequestContext& x, const PatchTube& asked) {
-  Reader reader;
+void patch_tube(RequestContext& x, const PatchTube& asked, Reader& reader) {
   const queue::TubeSettings settings = changed(reader, asked, x.engine().tube_settings(asked.tube));
   reader.throw_if_any();
   x.engine().set_tube(x.now(), asked.tube, settings);
@@ -104,11 +103,10 @@ void get_group(RequestContext& x, const GroupName& asked) {
   answer(x, group_of(asked.tube, asked.group, *stats));
 }
 
-void patch_group(RequestContext& x, const PatchGroup& asked) {
+void patch_group(RequestContext& x, const PatchGroup& asked, Reader& reader) {
   const auto stats = x.engine().group_stats(x.now(), asked.tube, asked.group);
   require_group(stats, asked.group);
   queue::GroupSettings settings = stats ? stats->settings : queue::GroupSettings();
-  Reader reader;
   if (asked.weight.given) settings.weight = asked.weight.value.value_or(1);
   if (asked.limits.given && !asked.limits.value) settings.limits = {};
   if (asked.limits.value)

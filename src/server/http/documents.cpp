@@ -85,6 +85,7 @@ void answer_console(RequestContext& x) {
 }
 
 void answer_console_file(RequestContext& x) {
+  if (x.names.front() == "openapi.json") return answer_openapi(x);
   answer_file(x, x.names.front());
 }
 

@@ -5,8 +5,9 @@
 //
 // A pattern has the parts of a path. A part in braces stands for any text; what follows a colon
 // after it is a verb. Each route declares what it needs of the caller's token; one that does not is
-// no Route. It declares what may come with a request, too: check_input() refuses everything else
-// before a function sees it, so that nothing a client has written is ignored. Thread safety: pure.
+// no Route. It declares what may come with a request, too: check_input() (of a row: read_request())
+// refuses everything else before a function sees it, so that nothing a client has written is
+// ignored. Thread safety: pure.
 #pragma once
 
 #include <cstdint>

@@ -102,7 +102,7 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
       continue;
     }
     if (state_ != State::kWorking && reader_.is_done() && !asked_) {
-      look_at_request();
+      check_whole_request();
       if (!asked_) continue;  // it was refused
     }
     if (state_ == State::kWorking || reader_.is_done()) {
@@ -128,8 +128,8 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
   return used;
 }
 
-// The whole request has come at once.
-void Session::look_at_request() {
+// For a request that has come at once with its body: finds its route, and what it lacks.
+void Session::check_whole_request() {
   ++heads_;
   Request request = reader_.take_header();
   keep_alive_ = request.keep_alive;
@@ -137,7 +137,7 @@ void Session::look_at_request() {
     try {
       Match match = check(request);
       asked_ = Asked{.request = std::move(request), .match = std::move(match)};
-    } catch (const Problem&) {
+    } catch (...) {
       reader_.take_body();
       throw;
     }
@@ -180,14 +180,14 @@ void Session::look_at_size() {
 void Session::take_request() {
   or_answer_problem([&] {
     Request request = std::move(asked_->request);
-    const Match match = std::move(asked_->match);
+    Match match = std::move(asked_->match);
     asked_.reset();
     request.body = reader_.take_body();
     keep_alive_ = request.keep_alive;
     require_size(match, request.body.size());
     check_tube(match);
     exchange_ = std::make_unique<RequestContext>(service_, client_, caller_, std::move(request));
-    exchange_->names = match.names;
+    exchange_->names = std::move(match.names);
     exchange_->audited_as = match.route->audited_as;
     exchange_->operation = match.route->operation;
     check_input(*match.route, exchange_->request);

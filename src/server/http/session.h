@@ -88,14 +88,14 @@ class Session final : public Protocol {
   };
 
   void tell_of_the_end();
-  // A request whose header is there. Without a route it was not checked yet.
+  // A request whose header is there, and was checked.
   struct Asked {
     Request request;
     Match match;
   };
 
   void take_request();
-  void look_at_request();
+  void check_whole_request();
   // Returns true if the next step may add changes to the store.
   bool may_append() const;
   void look_at_header();
@@ -139,7 +139,7 @@ class Session final : public Protocol {
   State state_ = State::kRequest;
   bool turn_over_ = false;
   bool no_room_ = false;
-  std::optional<Asked> asked_;                // while its body comes
+  std::optional<Asked> asked_;                // while its body comes, or it waits
   std::uint64_t told_ = 0;                    // while kTelling: the number of the last event
   std::optional<LargeReply> large_;           // while kSending, and kReading for the next piece
   std::unique_ptr<RequestContext> exchange_;  // of the request that is being answered
