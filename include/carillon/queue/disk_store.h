@@ -107,8 +107,8 @@ class DiskStore final : public Store, public DueEstimates {
 
   // To be called about once a second while the disk is nearly full, with true, and then with false
   // until it returns true. What was deleted leaves the log and the files soon, and not when enough
-  // has come together. Other threads do it. Takes no longer than an append() may. Throws nothing:
-  // failure() and the next append tell of errors.
+  // has come together. Other threads do it. Takes no longer than an append() may. Throws
+  // nothing: failure() and the next append report errors.
   bool save_space(bool save);
 
   // Begins to make a checkpoint, from which the store can be backed up while it is used: it has

@@ -84,8 +84,8 @@ struct Form {
   bool (*is_good)(std::string_view);
   std::string_view fault;  // `"a b": not the name of a tube` ends with it
 };
-extern const Form kTubeForm;  // also of schedules and endpoints
-extern const Form kKeyForm;   // of keys and groups
+extern const Form kTubeForm;  // tubes, schedules and endpoints
+extern const Form kKeyForm;   // keys of jobs, and groups
 
 struct Rule {
   // The range of a number, of a duration in ms, of the bytes of a text, or of the items of a list.
@@ -118,8 +118,8 @@ struct Field {
   std::string_view help;  // one sentence
   Rule rule;
   Type type;
-  std::span<const std::string_view> words;  // of a kWord
-  const Shape* shape;                       // of a kObject
+  std::span<const std::string_view> words;  // the choices, if the type is kWord
+  const Shape* shape;                       // its fields, if the type is kObject
   bool is_list;
   bool is_optional;  // in an answer it may be missing
   bool is_patch;

@@ -1,5 +1,5 @@
-// What names may be, in every protocol: tubes, schedules and endpoints have names of one kind, keys
-// of jobs and groups of another.
+// Which names are allowed, in every protocol. Tubes, schedules and endpoints follow one rule
+// (is_tube_name). Keys of jobs and names of groups follow another one (is_key).
 //
 //   is_tube_name("mail.fast");   is_key("order 17") == false
 //

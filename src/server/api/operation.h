@@ -40,7 +40,7 @@ struct Operation {
   Rights rights;
   Appends appends;
   std::string_view audited_as = {};  // empty: the audit does not name it
-  unsigned status = 0;               // of its answer: 200, or 204 without one, if it is 0
+  unsigned status = 0;               // 0: 200 with an answer, 204 without one
   std::string_view problems;         // the other statuses that it may answer, besides 401 and 403
   const Shape* request;
   const Shape* answer = nullptr;  // null: none

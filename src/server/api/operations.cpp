@@ -26,7 +26,8 @@ constexpr Operation kPatchTube{
     .path = "/v1/tubes/{tube}",
     .name = "patchTube",
     .tag = "tubes",
-    .summary = "Sets what holds for a tube (RFC 7396), and makes it if there is none.",
+    .summary =
+        "Changes the settings of a tube (RFC 7396), and makes the tube if it does not exist.",
     .rights = {Needs::kAdmin, Reach::kTube},
     .appends = Appends::kYes,
     .audited_as = "tube:patch",
@@ -64,7 +65,7 @@ constexpr Operation kKickTube{
     .path = "/v1/tubes/{tube}:kick",
     .name = "kickTube",
     .tag = "tubes",
-    .summary = "Makes buried jobs ready, or delayed ones if there is none.",
+    .summary = "Makes buried jobs ready, or delayed jobs if no job is buried.",
     .rights = {Needs::kAdmin, Reach::kTube},
     .appends = Appends::kYes,
     .audited_as = "tube:kick",

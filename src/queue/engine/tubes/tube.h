@@ -191,7 +191,7 @@ struct Tube {
   boost::intrusive::list_member_hook<> ripening_hook;
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t ending = 0;  // of these: see count_ending()
+  std::uint64_t ending = 0;  // reserved jobs that wait in pending_endings: see count_ending()
   Tick end_turn = 0;  // the last job whose end was queued has it (job_endings.cpp). 0 in a lane
   UtcMs reserved_until = 0;  // while any job is reserved: none of these is due later
   std::uint64_t urgent = 0;  // those in `ready`

@@ -41,8 +41,8 @@ SpaceSaver::Options SpaceSaver::usual() {
   return {files, std::to_string(kBodiesCopied), std::to_string(kBodiesDead)};
 }
 
-// RocksDB takes a share of the files, and copies of its own accord if the dead share of the oldest
-// of them, however many share its tables, is as high as a threshold.
+// RocksDB knows two options: which share of all files counts as old, and a threshold. It copies the
+// living bodies out of an old file once the dead share of its oldest files reaches the threshold.
 SpaceSaver::Options SpaceSaver::saving() const {
   rocksdb::ColumnFamilyMetaData bodies;
   database_.GetColumnFamilyMetaData(families_[kBodies], &bodies);
