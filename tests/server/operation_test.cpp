@@ -62,22 +62,19 @@ inline constexpr Shape kShape<Rung> = {.name = "Rung", .fields = kRungFields};
 
 Ring rung;  // what the function was asked last
 
-void ring(RequestContext& x, const Ring& asked) {
+Rung ring(RequestContext&, const Ring& asked) {
   rung = asked;
-  answer(x, Rung{.times = asked.times, .who = {"bell\xFF"}, .at = Moment{250}, .next = {}});
+  return {.times = asked.times, .who = {"bell\xFF"}, .at = Moment{250}, .next = {}};
 }
 
-constexpr Operation kRing{.method = "POST",
-                          .path = "/v1/tubes/{tube}:ring",
-                          .name = "ringTube",
-                          .tag = "tubes",
-                          .summary = "Rings.",
-                          .rights = {Needs::kWork, Reach::kTube},
-                          .appends = Appends::kNo,
-                          .problems = "400 409",
-                          .request = &kShape<Ring>,
-                          .answer = &kShape<Rung>,
-                          .run = run<Ring, ring>};
+constexpr Operation kRing = operation<ring>({.method = "POST",
+                                             .path = "/v1/tubes/{tube}:ring",
+                                             .name = "ringTube",
+                                             .tag = "tubes",
+                                             .summary = "Rings.",
+                                             .rights = {Needs::kWork, Reach::kTube},
+                                             .appends = Appends::kNo,
+                                             .problems = "400 409"});
 
 namespace {
 
@@ -212,6 +209,16 @@ struct Sample {
   std::string_view body;
 };
 const std::map<std::string_view, Sample> kSamples = {
+    {"cancelJobs", {"/v1/jobs:cancel", R"({"filter":{"tube":"mail","key_prefix":"c"}})"}},
+    {"retryJobs",
+     {"/v1/jobs:retry", R"({"filter":{"tube":"mail","key_prefix":"r","state":"delayed"}})"}},
+    {"moveJobs", {"/v1/jobs:move", R"({"filter":{"tube":"mail","key_prefix":"m"},"to":"other"})"}},
+    {"spreadJobs",
+     {"/v1/jobs:spread", R"({"filter":{"tube":"far","due_after":4000000000000,)"
+                         R"("due_before":4000000001000},"over":"1h"})"}},
+    {"clearTube", {"/v1/tubes/clear:clear", ""}},
+    {"getOperation", {"/v1/operations/1", ""}},
+    {"stopOperation", {"/v1/operations/1", ""}},
     {"getTube", {"/v1/tubes/mail", ""}},
     {"patchTube", {"/v1/tubes/mail", R"({"retention":"1h"})"}},
     {"pauseTube", {"/v1/tubes/mail:pause", ""}},
@@ -224,7 +231,13 @@ const std::map<std::string_view, Sample> kSamples = {
 class OperationAppends : public http::HttpSession {
  protected:
   using Answer = http::Answer;
-  OperationAppends() { put(R"({"group":"g","delay":"1h"})"); }
+  OperationAppends() {
+    put(R"({"group":"g","delay":"1h"})");
+    for (const std::string key : {"c", "m", "r"}) put(R"({"delay":"1h","key":")" + key + R"("})");
+    put(R"({"due":4000000000500})", "far");
+    put("{}", "clear");
+    server.service.long_changes().begin({.list = {.tube = "mail"}, .dry_run = true}, server.now);
+  }
 };
 
 TEST_F(OperationAppends, IfItsRowSaysSo) {

@@ -20,6 +20,7 @@
 //   Bytes                  NAME, or NAME_base64        Moment     RFC 3339, or ms since 1970
 //   a whole number, bool   a number, true or false     an enum    one of Words<E>::all
 //   a struct with a Shape  an object                   Json       any object
+//   a type with a Text<T>  a text of a form of its own
 //   std::vector<T>         a list of T                 std::optional<T>   it may be left out
 //   Patch<T>               it may be left out, and null takes it away (RFC 7396)
 //
@@ -41,6 +42,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -67,6 +69,11 @@ struct Bytes {
 struct Json {
   boost::json::object object;
 };
+// For a type whose values are texts of a form of their own: specialize it with
+// `static T parse(std::string_view)`, which throws std::invalid_argument with what is wrong, and
+// `static std::string show(const T&)`.
+template <class T>
+struct Text;
 template <class T>
 struct Patch {
   bool given = false;      // it is there, and may be null
@@ -248,6 +255,7 @@ constexpr Type type_of() {
   if constexpr (std::is_same_v<T, Json>) return Type::kAnyObject;
   if constexpr (std::is_enum_v<T>) return Type::kWord;
   if constexpr (std::integral<T>) return Type::kNumber;
+  if constexpr (requires(T value) { Text<T>::show(value); }) return Type::kText;
   return Type::kObject;
 }
 
@@ -265,6 +273,16 @@ bool read_into(Reader& reader, const Field& field, const boost::json::value& val
     return true;
   } else if constexpr (type_of<T>() == Type::kObject) {
     return read_object(reader, field, value, &into);
+  } else if constexpr (requires { Text<T>::show(into); }) {
+    std::string text;
+    if (!read_value(reader, field, value, text)) return false;
+    try {
+      into = Text<T>::parse(text);
+      return true;
+    } catch (const std::invalid_argument& error) {
+      reader.fault(field.name, error.what());
+      return false;
+    }
   } else {
     return read_value(reader, field, value, into);
   }
@@ -316,6 +334,8 @@ void write_from(const Field& field, const T& from, boost::json::object& to) {
     to[field.name] = from.object;
   } else if constexpr (type_of<T>() == Type::kObject) {
     to[field.name] = write_fields(*field.shape, &from);
+  } else if constexpr (requires { Text<T>::show(from); }) {
+    to[field.name] = Text<T>::show(from);
   } else {
     to[field.name] = to_json(from);
   }

@@ -134,6 +134,14 @@ json::object responses_of(const Operation& operation) {
   if (operation.method != "GET")
     done["headers"] = {{"Idempotent-Replayed", {{"schema", {{"type", "string"}}}}}};
   json::object responses{{std::to_string(operation.status_of_answer()), std::move(done)}};
+  if (operation.later != nullptr) {
+    json::object later{{"description", "It takes long, and goes on."},
+                       {"content", content_of(*operation.later)},
+                       {"headers",
+                        {{"Location", {{"schema", {{"type", "string"}}}}},
+                         {"Idempotent-Replayed", {{"schema", {{"type", "string"}}}}}}}};
+    responses["202"] = std::move(later);
+  }
   for (std::string_view left = operation.problems; !left.empty();) {
     const std::string_view status = left.substr(0, left.find(' '));
     left.remove_prefix(std::min(left.size(), status.size() + 1));
@@ -162,6 +170,8 @@ json::object describe_one(const Operation& operation, json::object& schemas) {
   }
   if (operation.answer != nullptr)
     schemas[operation.answer->name] = describe_shape(*operation.answer, true, nullptr, schemas);
+  if (operation.later != nullptr)
+    schemas[operation.later->name] = describe_shape(*operation.later, true, nullptr, schemas);
   told["responses"] = responses_of(operation);
   return told;
 }

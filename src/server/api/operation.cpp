@@ -80,10 +80,13 @@ void read_request(const RequestContext& x, Reader& reader, const Shape& shape, v
   read_fields(reader, shape, operation.has_query() ? query : body, into, is_elsewhere);
 }
 
-void answer_fields(RequestContext& x, const Shape& shape, const void* answer) {
-  x.answer({.status = x.operation->status_of_answer(),
-            .body = json::serialize(write_fields(shape, answer)),
-            .durable_at = x.engine().last_sequence()});
+void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const void* answer,
+                   std::string location) {
+  Reply reply{.status = status,
+              .body = json::serialize(write_fields(shape, answer)),
+              .durable_at = x.engine().last_sequence()};
+  if (!location.empty()) reply.headers.emplace_back("Location", std::move(location));
+  x.answer(std::move(reply));
 }
 
 }  // namespace carillon::server

@@ -1,14 +1,13 @@
 // An operation of the API: one row says what it is called, what it takes and answers, who may call
 // it, and which function carries it out.
 //
-//   constexpr Operation kPauseTube{
-//       .method = "POST", .path = "/v1/tubes/{tube}:pause", .name = "pauseTube", .tag = "tubes",
-//       .summary = "No job goes out for a while. A restart ends a pause.",
-//       .rights = {Needs::kAdmin, Reach::kTube}, .appends = Appends::kNo,
-//       .audited_as = "tube:pause", .problems = "400 404 422",
-//       .request = &kShape<PauseTube>, .run = run<PauseTube, pause_tube>};
+//   void pause_tube(RequestContext& x, const PauseTube& asked) { ... }
 //
-//   void pause_tube(RequestContext& x, const PauseTube& asked);
+//   constexpr std::array kRows = {operation<pause_tube>(
+//       {.method = "POST", .path = "/v1/tubes/{tube}:pause", .name = "pauseTube", .tag = "tubes",
+//        .summary = "No job goes out for a while. A restart ends a pause.",
+//        .rights = {Needs::kAdmin, Reach::kTube}, .appends = Appends::kNo,
+//        .audited_as = "tube:pause", .problems = "400 404 422"})};
 //
 // From the row come the reading of the request, each error about a field of it, what openapi.json
 // says, and the rights. operations() (operations.h) has all rows.
@@ -18,8 +17,10 @@
 
 #include <boost/json/object.hpp>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "server/api/caller.h"
 #include "server/api/field.h"
@@ -42,9 +43,11 @@ struct Operation {
   std::string_view audited_as = {};  // empty: the audit does not name it
   unsigned status = 0;               // 0: 200 with an answer, 204 without one
   std::string_view problems;         // the other statuses that it may answer, besides 401 and 403
-  const Shape* request;
-  const Shape* answer = nullptr;  // null: none
-  void (*run)(RequestContext&);
+  const Shape* answer = nullptr;     // null: none
+  const Shape* later = nullptr;      // of a 202: the operation takes long, and goes on
+  // operation<function>() sets both.
+  const Shape* request = nullptr;
+  void (*run)(RequestContext&) = nullptr;
 
   constexpr unsigned status_of_answer() const {
     return status != 0 ? status : answer == nullptr ? 204 : 200;
@@ -61,26 +64,62 @@ struct Operation {
 Reader reader_of(const RequestContext& x);
 void read_request(const RequestContext& x, Reader& reader, const Shape& shape, void* into);
 
-// Carries the operation out: reads the request, and calls the function with it. A function that
-// takes the Reader, too, may find more faults, and throws all of them.
-template <class Request, auto function>
+// Answers with the fields of a struct. The answer leaves when every change so far is durable.
+void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const void* answer,
+                   std::string location = {});
+template <class Answer>
+void answer(RequestContext& x, const Answer& with) {
+  answer_fields(x, x.operation->status_of_answer(), kShape<Answer>, &with);
+}
+// The same for what goes on, and is found at `location`.
+template <class Answer>
+void answer_later(RequestContext& x, const Answer& with, std::string location) {
+  answer_fields(x, 202, kShape<Answer>, &with, std::move(location));
+}
+
+namespace detail {
+
+template <class Function>
+struct Signature;
+template <class Answer_, class Request_, class... More>
+struct Signature<Answer_ (*)(RequestContext&, const Request_&, More...)> {
+  using Answer = Answer_;
+  using Request = Request_;
+  static constexpr bool kTakesReader = sizeof...(More) == 1;
+};
+
+template <auto function>
 void run(RequestContext& x) {
-  Request request{};
+  using As = Signature<decltype(function)>;
+  typename As::Request request{};
   Reader reader = reader_of(x);
-  read_request(x, reader, kShape<Request>, &request);
-  if constexpr (std::is_invocable_v<decltype(function), RequestContext&, const Request&, Reader&>) {
+  read_request(x, reader, kShape<typename As::Request>, &request);
+  if constexpr (As::kTakesReader) {
     function(x, request, reader);
   } else {
     reader.throw_if_any();
-    function(x, request);
+    if constexpr (std::is_void_v<typename As::Answer>) {
+      function(x, request);
+    } else {
+      server::answer(x, function(x, request));
+    }
   }
 }
 
-// Answers with the fields of a struct. The answer leaves when every change so far is durable.
-void answer_fields(RequestContext& x, const Shape& shape, const void* answer);
-template <class Answer>
-void answer(RequestContext& x, const Answer& with) {
-  answer_fields(x, kShape<Answer>, &with);
+}  // namespace detail
+
+// The row of the function, which is one of
+//
+//   Answer f(RequestContext&, const Request&)          the row's answer is what it returns
+//   void f(RequestContext&, const Request&)            it answers itself, perhaps later
+//   void f(RequestContext&, const Request&, Reader&)   it may find more faults, and throws all
+template <auto function>
+consteval Operation operation(Operation row) {
+  using As = detail::Signature<decltype(function)>;
+  row.request = &kShape<typename As::Request>;
+  if constexpr (!std::is_void_v<typename As::Answer>) row.answer = &kShape<typename As::Answer>;
+  row.run = detail::run<function>;
+  return row;
 }
 
 }  // namespace carillon::server

@@ -11,4 +11,8 @@ namespace carillon::server {
 // In the order in which openapi.json has them.
 std::span<const Operation* const> operations();
 
+// Parts of them, each beside its functions: bulk.cpp, tubes.cpp.
+std::span<const Operation> bulk_operations();
+std::span<const Operation> tube_operations();
+
 }  // namespace carillon::server

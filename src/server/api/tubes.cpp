@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 
 #include "carillon/queue/engine.h"
 #include "server/api/names.h"
+#include "server/api/operations.h"
 #include "server/api/problem.h"
 
 namespace carillon::server {
@@ -78,10 +80,12 @@ Group group_of(std::string_view tube, std::string_view name, const queue::GroupS
           .limits = limits_of(stats.settings.limits)};
 }
 
-void get_tube(RequestContext& x, const TubeName& asked) {
+namespace {
+
+Tube get_tube(RequestContext& x, const TubeName& asked) {
   const auto stats = x.engine().tube_stats(x.now(), asked.tube);
   if (!stats) throw no_such_tube(asked.tube);
-  answer(x, tube_of(*stats));
+  return tube_of(*stats);
 }
 
 // Makes the tube if there is none.
@@ -95,12 +99,12 @@ void patch_tube(RequestContext& x, const PatchTube& asked, Reader& reader) {
   answer(x, tube_of(x.engine().tube_stats(x.now(), asked.tube).value_or(empty)));
 }
 
-void get_group(RequestContext& x, const GroupName& asked) {
+Group get_group(RequestContext& x, const GroupName& asked) {
   const auto stats = x.engine().group_stats(x.now(), asked.tube, asked.group);
   require_group(stats, asked.group);
   if (!stats)
     throw Problem(kNotFound, fmt::format("tube {} has no group {}", asked.tube, asked.group));
-  answer(x, group_of(asked.tube, asked.group, *stats));
+  return group_of(asked.tube, asked.group, *stats);
 }
 
 void patch_group(RequestContext& x, const PatchGroup& asked, Reader& reader) {
@@ -130,6 +134,90 @@ void kick_tube(RequestContext& x, const KickTube& asked) {
   if (!x.engine().tube_stats(x.now(), asked.tube)) throw no_such_tube(asked.tube);
   x.use_tube();
   kick(x, std::make_shared<queue::Kick>(queue::Kick{.bound = asked.max}));
+}
+
+// --- The rows.
+
+constexpr std::array kRows = {
+    operation<get_tube>({.method = "GET",
+                         .path = "/v1/tubes/{tube}",
+                         .name = "getTube",
+                         .tag = "tubes",
+                         .summary = "Shows the counts of a tube, and what holds for it.",
+                         .rights = {Needs::kRead, Reach::kTube},
+                         .appends = Appends::kNo,
+                         .problems = "400 404",
+                         .answer = &kShape<Tube>}),
+
+    operation<patch_tube>(
+        {.method = "PATCH",
+         .path = "/v1/tubes/{tube}",
+         .name = "patchTube",
+         .tag = "tubes",
+         .summary =
+             "Changes the settings of a tube (RFC 7396), and makes the tube if it does not exist.",
+         .rights = {Needs::kAdmin, Reach::kTube},
+         .appends = Appends::kYes,
+         .audited_as = "tube:patch",
+         .problems = "400 415 422 503",
+         .answer = &kShape<Tube>}),
+
+    operation<pause_tube>({.method = "POST",
+                           .path = "/v1/tubes/{tube}:pause",
+                           .name = "pauseTube",
+                           .tag = "tubes",
+                           .summary = "No job goes out for a while. A restart ends a pause.",
+                           .rights = {Needs::kAdmin, Reach::kTube},
+                           .appends = Appends::kNo,
+                           .audited_as = "tube:pause",
+                           .problems = "400 404 422"}),
+
+    operation<resume_tube>({.method = "POST",
+                            .path = "/v1/tubes/{tube}:resume",
+                            .name = "resumeTube",
+                            .tag = "tubes",
+                            .summary = "Jobs go out again.",
+                            .rights = {Needs::kAdmin, Reach::kTube},
+                            .appends = Appends::kNo,
+                            .audited_as = "tube:resume",
+                            .problems = "400 404 422"}),
+
+    operation<kick_tube>(
+        {.method = "POST",
+         .path = "/v1/tubes/{tube}:kick",
+         .name = "kickTube",
+         .tag = "tubes",
+         .summary = "Makes buried jobs ready, or delayed jobs if no job is buried.",
+         .rights = {Needs::kAdmin, Reach::kTube},
+         .appends = Appends::kYes,
+         .audited_as = "tube:kick",
+         .problems = "400 404 422",
+         .answer = &kShape<Kicked>}),
+
+    operation<get_group>({.method = "GET",
+                          .path = "/v1/tubes/{tube}/groups/{group}",
+                          .name = "getGroup",
+                          .tag = "tubes",
+                          .summary = "Shows a group that has jobs or settings.",
+                          .rights = {Needs::kRead, Reach::kTube},
+                          .appends = Appends::kNo,
+                          .problems = "400 404",
+                          .answer = &kShape<Group>}),
+
+    operation<patch_group>({.method = "PATCH",
+                            .path = "/v1/tubes/{tube}/groups/{group}",
+                            .name = "patchGroup",
+                            .tag = "tubes",
+                            .summary = "Sets what holds for a group (RFC 7396).",
+                            .rights = {Needs::kAdmin, Reach::kTube},
+                            .appends = Appends::kYes,
+                            .audited_as = "group:patch",
+                            .problems = "400 415 422 503"})};
+
+}  // namespace
+
+std::span<const Operation> tube_operations() {
+  return kRows;
 }
 
 }  // namespace carillon::server

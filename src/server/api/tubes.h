@@ -163,14 +163,4 @@ inline constexpr std::array kKickedFields = {field<&Kicked::kicked>("kicked", "H
 template <>
 inline constexpr Shape kShape<Kicked> = {.name = "Kicked", .fields = kKickedFields};
 
-// --- The functions (tubes.cpp).
-
-void get_tube(RequestContext& x, const TubeName& asked);
-void patch_tube(RequestContext& x, const PatchTube& asked, Reader& reader);
-void get_group(RequestContext& x, const GroupName& asked);
-void patch_group(RequestContext& x, const PatchGroup& asked, Reader& reader);
-void pause_tube(RequestContext& x, const PauseTube& asked);
-void resume_tube(RequestContext& x, const TubeName& asked);
-void kick_tube(RequestContext& x, const KickTube& asked);
-
 }  // namespace carillon::server

@@ -96,17 +96,6 @@ constexpr std::array kRoutes = {
           kNoAudit,
           "if_reserved"},
 
-    Route{"POST", "/v1/jobs:cancel", {Needs::kAdmin, Reach::kChecked}, cancel_jobs, "jobs:cancel"},
-    Route{"POST", "/v1/jobs:retry", {Needs::kAdmin, Reach::kChecked}, retry_jobs, "jobs:retry"},
-    Route{"POST", "/v1/jobs:move", {Needs::kAdmin, Reach::kChecked}, move_jobs, "jobs:move"},
-    Route{"POST", "/v1/jobs:spread", {Needs::kAdmin, Reach::kChecked}, spread_jobs, "jobs:spread"},
-    Route{"GET", "/v1/operations/{id}", {Needs::kRead, Reach::kChecked}, answer_operation},
-    Route{"DELETE",
-          "/v1/operations/{id}",
-          {Needs::kAdmin, Reach::kChecked},
-          stop_operation,
-          "operation:stop"},
-
     Route{"GET", "/v1/schedules", {Needs::kRead, Reach::kChecked}, list_schedules, kNoAudit, kPage},
     Route{"PUT",
           "/v1/schedules/{name}",
@@ -195,8 +184,6 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/leases/{token}:extend", {Needs::kWork, Reach::kLease}, extend_lease},
 
     Route{"GET", "/v1/tubes", {Needs::kRead, Reach::kChecked}, list_tubes, kNoAudit, kPage},
-    Route{
-        "POST", "/v1/tubes/{tube}:clear", {Needs::kAdmin, Reach::kTube}, clear_tube, "tube:clear"},
     Route{"GET",
           "/v1/tubes/{tube}/groups",
           {Needs::kRead, Reach::kTube},

@@ -103,15 +103,6 @@ void list_jobs(RequestContext& x);
 void list_tubes(RequestContext& x);
 void list_groups(RequestContext& x);
 
-// bulk.cpp
-void cancel_jobs(RequestContext& x);
-void retry_jobs(RequestContext& x);
-void move_jobs(RequestContext& x);
-void spread_jobs(RequestContext& x);
-void clear_tube(RequestContext& x);
-void answer_operation(RequestContext& x);
-void stop_operation(RequestContext& x);
-
 // schedules.cpp
 void put_schedule(RequestContext& x);
 void answer_schedule(RequestContext& x);

@@ -1,0 +1,263 @@
+// Many jobs are cancelled, retried, moved or spread in steps (bulk.h).
+#include "server/api/bulk.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "carillon/queue/engine.h"
+#include "server/api/operations.h"
+#include "server/api/problem.h"
+#include "server/text/json_text.h"
+
+namespace carillon::server {
+
+namespace {
+
+using queue::JobBulk;
+
+// A change that takes longer becomes an operation, in ns.
+constexpr std::uint64_t kPatienceNs = 200'000'000;
+
+void tell(const JobBulk& bulk, Changed& told) {
+  told.action = bulk.action;
+  told.tube = bulk.list.tube;
+  if (!bulk.to.empty()) told.to = bulk.to;
+  if (bulk.over > 0) told.over = Duration{bulk.over};
+  told.dry_run = bulk.dry_run;
+  told.changed = bulk.changed;
+  told.left = bulk.left;
+  told.looked_at = bulk.list.looked_at;
+  if (bulk.list.incomplete) told.incomplete = true;
+  if (!bulk.list.done) told.next_page_token = bulk.list.next;
+}
+
+ChangeInSteps shown(std::uint64_t id, const LongChange& change) {
+  ChangeInSteps told;
+  tell(change.bulk, told);
+  told.id = id;
+  told.state = change.ended == 0       ? ChangeState::kRunning
+               : change.stopped        ? ChangeState::kStopped
+               : !change.error.empty() ? ChangeState::kInError
+                                       : ChangeState::kDone;
+  told.began.at = change.began;
+  if (change.ended != 0) told.ended = Moment{change.ended};
+  if (!change.error.empty()) told.error = change.error;
+  return told;
+}
+
+// What was changed is told, whatever happens then.
+void answer_change(RequestContext& x, const JobBulk& bulk, std::string_view error = {}) {
+  Changed told;
+  tell(bulk, told);
+  if (!error.empty()) told.error = error;
+  if (bulk.dry_run) x.audited_as.clear();
+  x.outcome = error.empty() ? fmt::format("changed {}, left {}", bulk.changed, bulk.left)
+                            : fmt::format("changed {}, then: {}", bulk.changed, error);
+  answer(x, told);
+}
+
+void go_on(RequestContext& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_t until_ns) {
+  try {
+    x.engine().change_jobs(x.now(), *bulk);
+  } catch (const std::runtime_error& error) {  // StoreError, OverLimit
+    if (bulk->changed == 0) throw;
+    return answer_change(x, *bulk, error.what());
+  }
+  if (bulk->ended()) return answer_change(x, *bulk);
+  LongChanges& changes = x.service().long_changes();
+  if (x.now().mono_ns < until_ns || changes.are_full())
+    return x.later([bulk, until_ns](RequestContext& then) { go_on(then, bulk, until_ns); });
+  if (bulk->dry_run) x.audited_as.clear();
+  const std::uint64_t id = changes.begin(std::move(*bulk), x.now());
+  x.outcome = fmt::format("goes on as operation {}", id);
+  answer_later(x, shown(id, *changes.find(id)), fmt::format("/v1/operations/{}", id));
+}
+
+// Begins a change: of what is asked for, the tube, the bounds, and what the engine must know.
+template <class Asked>
+void begin(RequestContext& x, const Asked& asked, JobBulk bulk) {
+  bulk.dry_run = asked.dry_run;
+  bulk.bound = asked.limit.value_or(UINT64_MAX);
+  if (asked.page_token) bulk.list.next = *asked.page_token;
+  if (!x.engine().tube_stats(x.now(), bulk.list.tube))
+    throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", bulk.list.tube));
+  const auto shared = std::make_shared<JobBulk>(std::move(bulk));
+  go_on(x, shared, x.now().mono_ns + kPatienceNs);
+}
+
+// The tube stands in the body, so it is checked here.
+JobBulk bulk_of(RequestContext& x, JobBulk::Action action, const TubeFilter& filter) {
+  x.target = filter.tube;
+  x.require_tube(filter.tube);
+  return {.action = action,
+          .list = {.tube = filter.tube, .filter = filter.jobs()},
+          .reason = filter.reason.value_or(Bytes()).bytes};
+}
+
+[[noreturn]] void refuse(const std::string& pointer, const std::string& why) {
+  throw Problem(kBadField, fmt::format("{}: {}", pointer, why), {{pointer, why}});
+}
+
+const LongChange& find_change(const RequestContext& x, std::uint64_t id) {
+  const LongChange* const found = x.service().long_changes().find(id);
+  if (found == nullptr)
+    throw Problem(kNotFound,
+                  fmt::format("there is no operation {}; a restart of the server ends them", id));
+  const std::string what = fmt::format("operation {}", id);
+  x.require_tube_of(what, found->bulk.list.tube);
+  if (!found->bulk.to.empty()) x.require_tube_of(what, found->bulk.to);
+  return *found;
+}
+
+// --- What the rows call.
+
+void cancel_jobs(RequestContext& x, const ChangeJobs& asked) {
+  begin(x, asked, bulk_of(x, JobBulk::Action::kCancel, asked.filter));
+}
+
+// Without states, the buried jobs are meant.
+void retry_jobs(RequestContext& x, const ChangeJobs& asked) {
+  JobBulk bulk = bulk_of(x, JobBulk::Action::kRetry, asked.filter);
+  queue::JobFilter& filter = bulk.list.filter;
+  if (!asked.filter.state) filter.states = bit_of(queue::JobState::kBuried);
+  if (filter.admits_any(bit_of(queue::JobState::kReady) | bit_of(queue::JobState::kReserved)))
+    refuse("/filter/state", "only delayed, buried and dead jobs can be retried");
+  begin(x, asked, std::move(bulk));
+}
+
+void move_jobs(RequestContext& x, const MoveJobs& asked) {
+  if (asked.to == asked.filter.tube) refuse("/to", "the jobs are in this tube");
+  JobBulk bulk = bulk_of(x, JobBulk::Action::kMove, asked.filter);
+  x.require_tube(asked.to);
+  bulk.to = asked.to;
+  begin(x, asked, std::move(bulk));
+}
+
+void spread_jobs(RequestContext& x, const SpreadJobs& asked) {
+  const TubeFilter filter{.tube = asked.filter.tube,
+                          .state = {},
+                          .group = asked.filter.group,
+                          .key_prefix = asked.filter.key_prefix,
+                          .due_after = asked.filter.due_after,
+                          .due_before = asked.filter.due_before,
+                          .reason = {}};
+  JobBulk bulk = bulk_of(x, JobBulk::Action::kSpread, filter);
+  bulk.over = asked.over.ms;
+  if (const std::string why = bulk.fault(); !why.empty()) refuse("/over", why);
+  begin(x, asked, std::move(bulk));
+}
+
+// Cancels all jobs of the tube that nobody has reserved, or those of the filter.
+void clear_tube(RequestContext& x, const ClearTube& asked) {
+  begin(x, asked,
+        {.action = JobBulk::Action::kCancel,
+         .list = {.tube = asked.tube, .filter = asked.filter.value_or(Filter()).jobs()}});
+}
+
+ChangeInSteps get_operation(RequestContext& x, const OperationId& asked) {
+  return shown(asked.id, find_change(x, asked.id));
+}
+
+// What was changed stays so.
+void stop_operation(RequestContext& x, const OperationId& asked) {
+  find_change(x, asked.id);
+  x.service().long_changes().stop(asked.id, x.now());
+  x.answer({.status = 204, .durable_at = x.engine().last_sequence()});
+}
+
+// --- The rows.
+
+constexpr std::array kRows = {
+    operation<cancel_jobs>({.method = "POST",
+                            .path = "/v1/jobs:cancel",
+                            .name = "cancelJobs",
+                            .tag = "many jobs",
+                            .summary = "Cancels the jobs that a filter means.",
+                            .rights = {Needs::kAdmin, Reach::kChecked},
+                            .appends = Appends::kYes,
+                            .audited_as = "jobs:cancel",
+                            .problems = "400 404 422 503",
+                            .answer = &kShape<Changed>,
+                            .later = &kShape<ChangeInSteps>}),
+
+    operation<retry_jobs>(
+        {.method = "POST",
+         .path = "/v1/jobs:retry",
+         .name = "retryJobs",
+         .tag = "many jobs",
+         .summary = "Makes buried and dead jobs ready, or delayed ones if the filter says so.",
+         .rights = {Needs::kAdmin, Reach::kChecked},
+         .appends = Appends::kYes,
+         .audited_as = "jobs:retry",
+         .problems = "400 404 422 503",
+         .answer = &kShape<Changed>,
+         .later = &kShape<ChangeInSteps>}),
+
+    operation<move_jobs>({.method = "POST",
+                          .path = "/v1/jobs:move",
+                          .name = "moveJobs",
+                          .tag = "many jobs",
+                          .summary = "Moves jobs to another tube.",
+                          .rights = {Needs::kAdmin, Reach::kChecked},
+                          .appends = Appends::kYes,
+                          .audited_as = "jobs:move",
+                          .problems = "400 404 422 503",
+                          .answer = &kShape<Changed>,
+                          .later = &kShape<ChangeInSteps>}),
+
+    operation<spread_jobs>({.method = "POST",
+                            .path = "/v1/jobs:spread",
+                            .name = "spreadJobs",
+                            .tag = "many jobs",
+                            .summary = "Deals the delayed jobs of a window out over a longer time.",
+                            .rights = {Needs::kAdmin, Reach::kChecked},
+                            .appends = Appends::kYes,
+                            .audited_as = "jobs:spread",
+                            .problems = "400 404 422 503",
+                            .answer = &kShape<Changed>,
+                            .later = &kShape<ChangeInSteps>}),
+
+    operation<clear_tube>(
+        {.method = "POST",
+         .path = "/v1/tubes/{tube}:clear",
+         .name = "clearTube",
+         .tag = "tubes",
+         .summary = "Cancels the jobs of the tube, or those of a filter, that nobody has reserved.",
+         .rights = {Needs::kAdmin, Reach::kTube},
+         .appends = Appends::kYes,
+         .audited_as = "tube:clear",
+         .problems = "400 404 422 503",
+         .answer = &kShape<Changed>,
+         .later = &kShape<ChangeInSteps>}),
+
+    operation<get_operation>({.method = "GET",
+                              .path = "/v1/operations/{id}",
+                              .name = "getOperation",
+                              .tag = "many jobs",
+                              .summary = "How far a long change is.",
+                              .rights = {Needs::kRead, Reach::kChecked},
+                              .appends = Appends::kNo,
+                              .problems = "400 404",
+                              .answer = &kShape<ChangeInSteps>}),
+
+    operation<stop_operation>({.method = "DELETE",
+                               .path = "/v1/operations/{id}",
+                               .name = "stopOperation",
+                               .tag = "many jobs",
+                               .summary = "Stops it. What was changed stays so.",
+                               .rights = {Needs::kAdmin, Reach::kChecked},
+                               .appends = Appends::kNo,
+                               .audited_as = "operation:stop",
+                               .problems = "400 404 422"})};
+
+}  // namespace
+
+std::span<const Operation> bulk_operations() {
+  return kRows;
+}
+
+}  // namespace carillon::server

@@ -1,0 +1,81 @@
+// Which jobs of a tube a request means, and where a list or a change of many jobs goes on.
+//
+//   {"tube":"mail","state":"buried,dead","key_prefix":"order-","due_before":"2030-01-01T00:00:00Z"}
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "carillon/queue/job_listing.h"
+#include "server/api/field.h"
+
+namespace carillon::server {
+
+// Several states in one text: "buried,dead".
+struct States {
+  std::uint32_t bits = queue::kAllStates;
+};
+template <>
+struct Text<States> {
+  static States parse(std::string_view text);
+  static std::string show(const States& states);
+};
+
+template <>
+struct Text<queue::JobCursor> {
+  static queue::JobCursor parse(std::string_view text);
+  static std::string show(const queue::JobCursor& cursor);
+};
+
+inline constexpr std::string_view kStatesHelp =
+    "delayed, ready, reserved, buried or dead, or several of them: buried,dead";
+inline constexpr std::string_view kTokenHelp =
+    "What an answer calls next_page_token: goes on there.";
+
+struct Filter {
+  std::optional<States> state;
+  std::optional<std::string> group;
+  std::optional<std::string> key_prefix;
+  std::optional<Moment> due_after;
+  std::optional<Moment> due_before;
+
+  queue::JobFilter jobs() const;
+};
+
+// A filter that names its tube, and may name a reason.
+struct TubeFilter {
+  std::string tube;
+  std::optional<States> state;
+  std::optional<std::string> group;
+  std::optional<std::string> key_prefix;
+  std::optional<Moment> due_after;
+  std::optional<Moment> due_before;
+  std::optional<Bytes> reason;
+
+  queue::JobFilter jobs() const;
+};
+
+inline constexpr std::array kFilterFields = {
+    field<&Filter::state>("state", kStatesHelp),
+    field<&Filter::group>("group", "Jobs of this group.", {.form = &kKeyForm}),
+    field<&Filter::key_prefix>("key_prefix", "The key begins with this.", {.form = &kKeyForm}),
+    field<&Filter::due_after>("due_after", "Due from this moment on."),
+    field<&Filter::due_before>("due_before", "Due before this moment.")};
+template <>
+inline constexpr Shape kShape<Filter> = {.name = "JobFilter", .fields = kFilterFields};
+
+inline constexpr std::array kTubeFilterFields = {
+    field<&TubeFilter::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm}),
+    field<&TubeFilter::state>("state", kStatesHelp),
+    field<&TubeFilter::group>("group", "Jobs of this group.", {.form = &kKeyForm}),
+    field<&TubeFilter::key_prefix>("key_prefix", "The key begins with this.", {.form = &kKeyForm}),
+    field<&TubeFilter::due_after>("due_after", "Due from this moment on."),
+    field<&TubeFilter::due_before>("due_before", "Due before this moment."),
+    field<&TubeFilter::reason>("reason", "Buried jobs with this reason, as getDead tells it.")};
+template <>
+inline constexpr Shape kShape<TubeFilter> = {.name = "Filter", .fields = kTubeFilterFields};
+
+}  // namespace carillon::server
