@@ -36,8 +36,9 @@ TEST_F(HttpSpread, ASpreadThatIsNotClearIsRefused) {
   put_many(1, "10m");
   const Answer none = ask("POST", "/v1/jobs:spread", R"({"filter":{"tube":"mail"},"over":"1h"})");
   EXPECT_EQ(none.status, 400);
-  EXPECT_EQ(none.value().at("errors").at(0).at("detail").as_string(),
-            "say which jobs are spread: those due from one moment on, and before a later one");
+  EXPECT_EQ(none.value().at("errors"), json::parse(R"([
+    {"pointer":"/filter/due_after","detail":"is needed: Due from this moment on."},
+    {"pointer":"/filter/due_before","detail":"is needed: Due before this moment."}])"));
   const Answer state =
       ask("POST", "/v1/jobs:spread",
           R"({"filter":{"tube":"mail","state":"ready","due_after":1,"due_before":2},"over":"1h"})");

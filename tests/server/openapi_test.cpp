@@ -34,10 +34,11 @@ TEST(OpenApi, HasEachRouteAndNoOther) {
   EXPECT_EQ(described, served);
 }
 
-// Each name of a query is described, and each route that takes fields.
+// Each name of a query is described, and each route that takes fields. A row describes itself.
 TEST(OpenApi, HasWhatEachRouteTakes) {
   const json::value api = json::parse(openapi_text());
   for (const Route& route : routes()) {
+    if (route.operation != nullptr) continue;
     const json::object& operation = api.at("paths")
                                         .at(route.pattern)
                                         .at(in_small_letters(std::string(route.method)))

@@ -171,7 +171,7 @@ void stop_operation(RequestContext& x, const OperationId& asked) {
 
 // --- The rows.
 
-constexpr std::array kRows = {
+constexpr std::array kBulkRows = {
     operation<cancel_jobs>({.method = "POST",
                             .path = "/v1/jobs:cancel",
                             .name = "cancelJobs",
@@ -257,7 +257,7 @@ constexpr std::array kRows = {
 }  // namespace
 
 std::span<const Operation> bulk_operations() {
-  return kRows;
+  return kBulkRows;
 }
 
 }  // namespace carillon::server

@@ -12,6 +12,7 @@
 #include "server/api/filters.h"
 #include "server/api/long_changes.h"
 #include "server/api/operation.h"
+#include "server/api/page.h"
 
 namespace carillon::server {
 
@@ -36,7 +37,7 @@ inline constexpr std::array kChangeJobsFields = {
     field<&ChangeJobs::filter>("filter", "Which jobs. A tube alone: all of it.", {.needed = true}),
     field<&ChangeJobs::dry_run>("dry_run", kDryRunHelp),
     field<&ChangeJobs::limit>("limit", kLimitHelp, kLimitRule),
-    field<&ChangeJobs::page_token>("page_token", kTokenHelp)};
+    field<&ChangeJobs::page_token>("page_token", kPageTokenHelp)};
 template <>
 inline constexpr Shape kShape<ChangeJobs> = {.name = "Change", .fields = kChangeJobsFields};
 
@@ -52,7 +53,7 @@ inline constexpr std::array kMoveJobsFields = {
     field<&MoveJobs::to>("to", "The tube to which they go.", {.needed = true, .form = &kTubeForm}),
     field<&MoveJobs::dry_run>("dry_run", kDryRunHelp),
     field<&MoveJobs::limit>("limit", kLimitHelp, kLimitRule),
-    field<&MoveJobs::page_token>("page_token", kTokenHelp)};
+    field<&MoveJobs::page_token>("page_token", kPageTokenHelp)};
 template <>
 inline constexpr Shape kShape<MoveJobs> = {.name = "Move", .fields = kMoveJobsFields};
 
@@ -87,7 +88,7 @@ inline constexpr std::array kSpreadJobsFields = {
                              {.needed = true}),
     field<&SpreadJobs::dry_run>("dry_run", kDryRunHelp),
     field<&SpreadJobs::limit>("limit", kLimitHelp, kLimitRule),
-    field<&SpreadJobs::page_token>("page_token", kTokenHelp)};
+    field<&SpreadJobs::page_token>("page_token", kPageTokenHelp)};
 template <>
 inline constexpr Shape kShape<SpreadJobs> = {.name = "Spread", .fields = kSpreadJobsFields};
 
@@ -103,7 +104,7 @@ inline constexpr std::array kClearTubeFields = {
     field<&ClearTube::filter>("filter", "Which jobs; all, if nothing is said."),
     field<&ClearTube::dry_run>("dry_run", kDryRunHelp),
     field<&ClearTube::limit>("limit", kLimitHelp, kLimitRule),
-    field<&ClearTube::page_token>("page_token", kTokenHelp)};
+    field<&ClearTube::page_token>("page_token", kPageTokenHelp)};
 template <>
 inline constexpr Shape kShape<ClearTube> = {.name = "Clear", .fields = kClearTubeFields};
 
@@ -151,8 +152,7 @@ inline constexpr std::array kChangedFields = {
     field<&Changed::changed>("changed", "Jobs that were changed."),
     field<&Changed::left>("left", "Jobs that were meant, and could not be changed."),
     field<&Changed::looked_at>("looked_at", "Jobs that were looked at."),
-    field<&Changed::incomplete>("incomplete",
-                                "Jobs may be missing: a file of the server is damaged."),
+    field<&Changed::incomplete>("incomplete", kIncompleteHelp),
     field<&Changed::next_page_token>("next_page_token", "Where it goes on; null: it is over.",
                                      {.shows_null = true}),
     field<&Changed::error>("error", "Why it has stopped half-way.")};

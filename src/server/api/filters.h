@@ -32,9 +32,6 @@ struct Text<queue::JobCursor> {
 
 inline constexpr std::string_view kStatesHelp =
     "delayed, ready, reserved, buried or dead, or several of them: buried,dead";
-inline constexpr std::string_view kTokenHelp =
-    "What an answer calls next_page_token: goes on there.";
-
 struct Filter {
   std::optional<States> state;
   std::optional<std::string> group;

@@ -3,8 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <iterator>
 #include <memory>
+#include <set>
+#include <stdexcept>
 
 #include "carillon/queue/engine.h"
 #include "server/api/names.h"
@@ -51,7 +56,105 @@ void kick(RequestContext& x, const std::shared_ptr<queue::Kick>& kick_of) {
   answer(x, Kicked{.kicked = kick_of->kicked});
 }
 
+// --- The tubes, in the order of their names. The engine has them in no order, so that all of them
+// are gone through for each page.
+
+struct TubeList {
+  std::size_t size = 0;
+  std::string after;       // the name that the page before ended with
+  std::uint64_t left = 0;  // names that were not compared yet
+  std::set<std::string> names = {};
+  TubePage page = {};
+};
+
+void show_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
+  constexpr int kAtOnce = 50;
+  for (int n = 0; n < kAtOnce && !list->names.empty(); ++n) {
+    list->after = list->names.extract(list->names.begin()).value();
+    if (const auto stats = x.engine().tube_stats(x.now(), list->after))
+      list->page.tubes.push_back(tube_of(*stats));
+    x.hold(2 << 10);
+  }
+  if (!list->names.empty())
+    return x.later([list](RequestContext& then) { show_tubes(then, list); });
+  if (list->left > 0) list->page.next_page_token = list->after;
+  answer(x, list->page);
+}
+
+void begin_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list);
+
+void find_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
+  const auto names = x.engine().next_tubes(x.client());
+  if (!names) return begin_tubes(x, list);  // too many were forgotten meanwhile
+  list->left -= names->size();
+  for (const std::string& name : *names)
+    if (name > list->after && x.may_use(name)) list->names.insert(name);
+  // One name more than the page has says whether others follow.
+  while (list->names.size() > list->size + 1) list->names.erase(std::prev(list->names.end()));
+  if (list->left > 0) return x.later([list](RequestContext& then) { find_tubes(then, list); });
+  const bool goes_on = list->names.size() > list->size;
+  if (goes_on) list->names.erase(std::prev(list->names.end()));
+  list->left = goes_on ? 1 : 0;
+  show_tubes(x, list);
+}
+
+void begin_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
+  list->names.clear();
+  list->left = x.engine().list_tubes(x.client()).tubes;
+  find_tubes(x, list);
+}
+
+void list_tubes(RequestContext& x, const ListTubes& asked) {
+  begin_tubes(
+      x, std::make_shared<TubeList>(TubeList{.size = asked.page_size, .after = asked.page_token}));
+}
+
+// --- The groups of a tube, in the order in which they came.
+
+struct GroupList {
+  std::string tube;
+  std::size_t left = 0;
+  std::uint32_t next = 0;
+  GroupPage page = {};
+};
+
+void show_groups(RequestContext& x, const std::shared_ptr<GroupList>& list) {
+  constexpr std::size_t kAtOnce = 50;
+  const auto part =
+      x.engine().list_groups(x.now(), list->tube, list->next, std::min(list->left, kAtOnce));
+  if (!part && list->next == 0) throw no_such_tube(list->tube);
+  list->next = part ? part->next : 0;  // the tube may be gone when its last page is asked for
+  if (part) {
+    x.hold(part->groups.size() << 10);
+    list->left -= part->groups.size();
+    for (const queue::GroupPage::Group& group : part->groups)
+      list->page.groups.push_back(group_of(list->tube, group.name, group.stats));
+  }
+  if (list->next != 0 && list->left > 0)
+    return x.later([list](RequestContext& then) { show_groups(then, list); });
+  if (list->next != 0) list->page.next_page_token = GroupToken{list->next};
+  answer(x, list->page);
+}
+
+void list_groups(RequestContext& x, const ListGroups& asked) {
+  show_groups(x, std::make_shared<GroupList>(GroupList{
+                     .tube = asked.tube, .left = asked.page_size, .next = asked.page_token.group}));
+}
+
 }  // namespace
+
+GroupToken Text<GroupToken>::parse(std::string_view text) {
+  GroupToken token;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, token.group);
+  if (error == std::errc() && rest == end && token.group > 0) return token;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": not what an answer calls next_page_token", text));
+}
+
+std::string Text<GroupToken>::show(GroupToken token) {
+  return std::to_string(token.group);
+}
 
 Tube tube_of(const queue::TubeStats& stats) {
   Tube tube{.name = stats.name,
@@ -138,7 +241,28 @@ void kick_tube(RequestContext& x, const KickTube& asked) {
 
 // --- The rows.
 
-constexpr std::array kRows = {
+constexpr std::array kTubeRows = {
+    operation<list_tubes>({.method = "GET",
+                           .path = "/v1/tubes",
+                           .name = "listTubes",
+                           .tag = "tubes",
+                           .summary = "Lists tubes by name.",
+                           .rights = {Needs::kRead, Reach::kChecked},
+                           .appends = Appends::kNo,
+                           .problems = "400",
+                           .answer = &kShape<TubePage>}),
+
+    operation<list_groups>(
+        {.method = "GET",
+         .path = "/v1/tubes/{tube}/groups",
+         .name = "listGroups",
+         .tag = "tubes",
+         .summary = "Lists the groups of a tube, in the order in which they came.",
+         .rights = {Needs::kRead, Reach::kTube},
+         .appends = Appends::kNo,
+         .problems = "400 404",
+         .answer = &kShape<GroupPage>}),
+
     operation<get_tube>({.method = "GET",
                          .path = "/v1/tubes/{tube}",
                          .name = "getTube",
@@ -217,7 +341,7 @@ constexpr std::array kRows = {
 }  // namespace
 
 std::span<const Operation> tube_operations() {
-  return kRows;
+  return kTubeRows;
 }
 
 }  // namespace carillon::server

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "carillon/queue/engine_stats.h"
 #include "server/api/field.h"
 #include "server/api/limits.h"
 #include "server/api/operation.h"
+#include "server/api/page.h"
 
 namespace carillon::server {
 
@@ -75,7 +78,58 @@ template <>
 inline constexpr Shape kShape<Group> = {.name = "Group", .fields = kGroupFields};
 Group group_of(std::string_view tube, std::string_view name, const queue::GroupStats& stats);
 
+struct TubePage {
+  std::vector<Tube> tubes;
+  std::optional<std::string> next_page_token;
+};
+inline constexpr std::array kTubePageFields = {
+    field<&TubePage::tubes>("tubes", "In the order of their names."),
+    field<&TubePage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
+template <>
+inline constexpr Shape kShape<TubePage> = {.name = "TubePage", .fields = kTubePageFields};
+
+// The number of the group with which a page begins. 0: the first group.
+struct GroupToken {
+  std::uint32_t group = 0;
+};
+template <>
+struct Text<GroupToken> {
+  static GroupToken parse(std::string_view text);
+  static std::string show(GroupToken token);
+};
+struct GroupPage {
+  std::vector<Group> groups;
+  std::optional<GroupToken> next_page_token;
+};
+inline constexpr std::array kGroupPageFields = {
+    field<&GroupPage::groups>("groups", "In the order in which they came."),
+    field<&GroupPage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
+template <>
+inline constexpr Shape kShape<GroupPage> = {.name = "GroupPage", .fields = kGroupPageFields};
+
 // --- What is asked for.
+
+struct ListTubes {
+  std::uint32_t page_size = kUsuallyListed;
+  std::string page_token;
+};
+inline constexpr std::array kListTubesFields = {
+    field<&ListTubes::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
+    field<&ListTubes::page_token>("page_token", kPageTokenHelp)};
+template <>
+inline constexpr Shape kShape<ListTubes> = {.name = "ListTubes", .fields = kListTubesFields};
+
+struct ListGroups {
+  std::string tube;
+  std::uint32_t page_size = kUsuallyListed;
+  GroupToken page_token;
+};
+inline constexpr std::array kListGroupsFields = {
+    field<&ListGroups::tube>("tube", "The tube.", kTubeRule),
+    field<&ListGroups::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
+    field<&ListGroups::page_token>("page_token", kPageTokenHelp)};
+template <>
+inline constexpr Shape kShape<ListGroups> = {.name = "ListGroups", .fields = kListGroupsFields};
 
 struct TubeName {
   std::string tube;

@@ -182,20 +182,6 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/leases/{token}/body", {Needs::kWork, Reach::kLease}, answer_lease_body},
     Route{"POST", "/v1/leases/{token}:nack", {Needs::kWork, Reach::kLease}, nack_lease},
     Route{"POST", "/v1/leases/{token}:extend", {Needs::kWork, Reach::kLease}, extend_lease},
-
-    Route{"GET", "/v1/tubes", {Needs::kRead, Reach::kChecked}, list_tubes, kNoAudit, kPage},
-    Route{"GET",
-          "/v1/tubes/{tube}/groups",
-          {Needs::kRead, Reach::kTube},
-          list_groups,
-          kNoAudit,
-          kPage},
-    Route{"GET",
-          "/v1/tubes/{tube}/dead",
-          {Needs::kRead, Reach::kTube},
-          answer_dead,
-          kNoAudit,
-          "page_token"},
 };
 
 // Takes the first part, up to a slash, from the front.

@@ -72,9 +72,6 @@ void answer_audit(RequestContext& x);
 // due_chart.cpp
 void answer_wheel(RequestContext& x);
 
-// dead.cpp
-void answer_dead(RequestContext& x);
-
 // documents.cpp
 void answer_openapi(RequestContext& x);
 void answer_docs(RequestContext& x);
@@ -100,8 +97,6 @@ void cancel_key(RequestContext& x);
 
 // lists.cpp
 void list_jobs(RequestContext& x);
-void list_tubes(RequestContext& x);
-void list_groups(RequestContext& x);
 
 // schedules.cpp
 void put_schedule(RequestContext& x);

@@ -1,0 +1,70 @@
+// The buried jobs of a tube by the reason of their last failed attempt: what is asked for, and what
+// is answered.
+//
+//   GET /v1/tubes/mail/dead
+//   {"reasons":[{"reason":"exit status 1","jobs":12,"filter":{...},...}],...}
+//
+// A change of many jobs takes the filter of a reason: {"filter":{...}} of /v1/jobs:retry.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api/field.h"
+#include "server/api/filters.h"
+#include "server/api/page.h"
+
+namespace carillon::server {
+
+struct ListDead {
+  std::string tube;
+  std::optional<queue::JobCursor> page_token;
+};
+inline constexpr std::array kListDeadFields = {
+    field<&ListDead::tube>("tube", "The tube.", {.form = &kTubeForm}),
+    field<&ListDead::page_token>("page_token", kPageTokenHelp)};
+template <>
+inline constexpr Shape kShape<ListDead> = {.name = "ListDead", .fields = kListDeadFields};
+
+struct DeadReason {
+  Bytes reason;
+  Bytes error;
+  std::uint64_t jobs = 0;
+  std::uint64_t dead = 0;
+  Moment oldest{UINT64_MAX};
+  Moment newest;
+  queue::JobId example_id = 0;
+  TubeFilter filter;
+};
+inline constexpr std::array kDeadReasonFields = {
+    field<&DeadReason::reason>("reason", "What the errors have in common."),
+    field<&DeadReason::error>("error", "What the worker of the example said."),
+    field<&DeadReason::jobs>("jobs", "Buried jobs with this reason.", {.least = 1}),
+    field<&DeadReason::dead>("dead", "Those of them that the server has buried."),
+    field<&DeadReason::oldest>("oldest", "The first of the last attempts."),
+    field<&DeadReason::newest>("newest", "The last one."),
+    field<&DeadReason::example_id>("example_id", "One of the jobs.", {.least = 1}),
+    field<&DeadReason::filter>("filter", "It selects these jobs.")};
+template <>
+inline constexpr Shape kShape<DeadReason> = {.name = "DeadReason", .fields = kDeadReasonFields};
+
+struct Dead {
+  std::vector<DeadReason> reasons;
+  std::uint64_t other_jobs = 0;
+  std::uint64_t looked_at = 0;
+  std::optional<bool> incomplete;
+  std::optional<queue::JobCursor> next_page_token;
+};
+inline constexpr std::array kDeadFields = {
+    field<&Dead::reasons>("reasons", "Those with the most jobs first."),
+    field<&Dead::other_jobs>("other_jobs", "Jobs with further reasons."),
+    field<&Dead::looked_at>("looked_at", "Jobs that were looked at."),
+    field<&Dead::incomplete>("incomplete", kIncompleteHelp),
+    field<&Dead::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
+template <>
+inline constexpr Shape kShape<Dead> = {.name = "Dead", .fields = kDeadFields};
+
+}  // namespace carillon::server
