@@ -154,7 +154,7 @@ class Queue {
       net::read(server_, net::dynamic_buffer(input_), net::transfer_exactly(whole - input_.size()));
     return take(whole);
   }
-  // Takes so many bytes of the input, and returns them without the end of their line.
+  // Takes this many bytes of the input, and returns them without the end of their line.
   std::string take(std::size_t bytes) {
     std::string taken = input_.substr(0, bytes - 2);
     input_.erase(0, bytes);

@@ -2,9 +2,9 @@
 // server answers "ping" at once, the first attempt of "slow" too late, and "never" not at all.
 //
 // Each attempt has an id, an entry in the table of pending calls, and a timer of a
-// carillon::TimerService. A reply or a time-out takes the call out of the table. Whoever takes the
-// call out has won it; whoever finds it gone has lost, and does nothing. So each call ends exactly
-// once, and a late reply is dropped.
+// carillon::TimerService. A reply or a time-out takes the call out of the table. The one that takes
+// the call out has won. The other finds it gone and does nothing. So each call ends exactly once,
+// and a late reply is dropped.
 //
 // bench/rpc is the load program: 100 000 such calls at a time.
 
@@ -29,7 +29,7 @@ using boost::system::error_code;
 using net::ip::tcp;
 
 constexpr int kAttempts = 3;
-constexpr std::chrono::milliseconds kTimeout{100};  // of attempt 1; doubled for each further one
+constexpr std::chrono::milliseconds kTimeout{100};  // attempt 1; each further one has twice as long
 
 // A request is a line "<id> <question>", a reply a line "<id> <answer>".
 void send_line(tcp::socket& socket, int id, const std::string& text) {

@@ -15,8 +15,9 @@
 namespace carillon::base {
 
 // Returns the checksum of all earlier bytes followed by `bytes`. `so_far` is the checksum of the
-// earlier bytes; 0 if there are none. Uses the processor's own instruction where it has one (x86-64
-// with SSE 4.2), else tables: about 2 bytes per ns by tables, several times as many by instruction.
+// earlier bytes; 0 if there are no earlier bytes. Uses the processor's own instruction where it has
+// one (x86-64 with SSE 4.2), else tables: about 2 bytes per ns by tables, several times as many by
+// instruction.
 std::uint32_t crc32c(std::uint32_t so_far, std::string_view bytes);
 
 // The same by tables on every processor: for tests.

@@ -27,7 +27,7 @@ class FileDescriptor {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Returns the descriptor, or -1 if there is none.
+  // Returns the descriptor, or -1 if this object holds none.
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
 

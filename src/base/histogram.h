@@ -33,7 +33,7 @@ class Histogram {
 
   std::uint64_t count_of(std::size_t bucket) const { return counts_[bucket]; }
   std::uint64_t count() const { return count_; }
-  // Of all seconds.
+  // The sum of all observed values, in seconds.
   double sum() const { return sum_; }
 
  private:

@@ -35,8 +35,8 @@ class ForeignTasks {
     return waiting_.insert(waiting_.end(), &block);
   }
 
-  // The timer that was handed over is to be run or let go of, until end(). Returns null if close()
-  // has come first: then there is no end().
+  // Takes the timer that was handed over. The caller runs it or drops it, and then calls end().
+  // Returns null if close() has come first: the caller must not call end() then.
   TimerBlock* begin(Place place) noexcept {
     const std::lock_guard lock(mutex_);
     if (closed_) return nullptr;

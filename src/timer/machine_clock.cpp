@@ -102,7 +102,7 @@ class MachineAlarm final : public TimerAlarm {
     itimerspec when{};
     // A time of 0 would switch the timer off.
     when.it_value = as_timespec(std::max(until.time_since_epoch(), nanoseconds(1)));
-    // ECANCELED means that the clock was set since the last call. The timer is set all the same.
+    // ECANCELED means that the clock was set since the last call. The timer is set nevertheless.
     return ::timerfd_settime(wall_.get(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when,
                              nullptr) == 0 ||
            errno == ECANCELED;

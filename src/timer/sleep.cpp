@@ -72,9 +72,9 @@ bool Sleeper::await_ready() noexcept {
 // coroutine's end; so its core is held until the timer has been submitted.
 //
 // With a stop token one step comes after that. A thread that asks to stop must not move the timer
-// before it is submitted. Of this thread and that one, the second to set its bit in `stopping_`
-// moves the timer. The thread that resumes the coroutine waits until this one has set its bit, a
-// few instructions; it does so with patience, because this one may have been preempted.
+// before it is submitted. Both set a bit in `stopping_`; the second one to do so moves the timer.
+// The thread that resumes the coroutine waits until this one has set its bit, a few instructions;
+// it does so with patience, because this one may have been preempted.
 void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   NewTimer task(std::in_place, Resume(*this));
   const TimerHandle timer = handle(task);

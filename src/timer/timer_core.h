@@ -18,12 +18,12 @@
 //  - Tasks are called, moved and destroyed outside all doors and locks.
 //
 // Sleep and wake (detail/sleep_gate.h)
-//    Each shard publishes the earliest moment at which the timer thread must look at it. That may
-//    be too early (a timer was cancelled), never too late. A thread that makes it earlier asks the
+//    Each shard publishes the earliest moment at which the timer thread must visit it. That may be
+//    too early (a timer was cancelled), never too late. A thread that makes it earlier asks the
 //    gate whether the timer thread sleeps for longer, and wakes it if so. The timer thread
-//    announces its sleep, looks at all shards once more, and sleeps. Whatever else concerns the
-//    timer thread (closing, draining) wakes it without asking the gate: an alarm keeps a wake-up
-//    for the next sleep.
+//    announces its sleep, reads all shards once more, and sleeps. Whatever else concerns the timer
+//    thread (closing, draining) wakes it without asking the gate: an alarm keeps a wake-up for the
+//    next sleep.
 //
 // Hand-over
 //    A due timer is `queued`, and can still be cancelled, until its run starts. Its block is then
@@ -222,7 +222,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   alignas(64) BlockList due_;  // queued, and not yet run or handed over
   RunStats timer_thread_stats_;
   Count wakeups_{0};
-  // The wall clock minus the steady clock, when the thread last looked at them.
+  // The wall clock minus the steady clock, when the thread last read them.
   std::int64_t wall_ahead_ = -kForever;
   BlockList found_;  // the timers taken back when it closed the shards
   bool closed_ = false;
@@ -230,7 +230,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   ForeignTasks foreign_;
   RunStats foreign_stats_{Writers::kShared};
   std::atomic<bool> hold_fire_{false};  // stop() has begun: timers that are due are returned
-  std::atomic<bool> closing_{false};    // the timer thread is to close the shards and end
+  std::atomic<bool> closing_{false};    // the timer thread must close the shards and end
   std::atomic<bool> draining_{false};
 
   std::mutex mutex_;  // protects the following
@@ -252,7 +252,7 @@ struct RunFrame {
   const TimerCore& core;
   TimerBlock& block;
   RunFrame* outer;
-  std::int64_t next = kAsPlanned;  // when a periodic timer is to run next, if the run has said so
+  std::int64_t next = kAsPlanned;  // when a periodic timer runs next, if the run has said so
 };
 // Returns the run of this timer that the calling thread is inside of, if the timer is periodic and
 // goes on after it; null otherwise.

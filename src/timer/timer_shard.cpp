@@ -269,7 +269,7 @@ bool TimerShard::collect(const ClockTimes& now, BlockList& due) {
   retry_parked();
   bool more = collect_kind(TimerKind::kSteady, now, due);
   more |= collect_kind(TimerKind::kWall, now, due);
-  call_for_ = kForever;  // the timer thread looks at earliest() anyway
+  call_for_ = kForever;  // the timer thread reads earliest() anyway
   leave();
   return more;
 }
@@ -332,7 +332,7 @@ bool TimerShard::recall_calendar_timers(const ClockTimes& now, BlockList& due) n
       done = false;
     }
   }
-  call_for_ = kForever;  // the timer thread looks at earliest() anyway
+  call_for_ = kForever;  // the timer thread reads earliest() anyway
   leave();
   return done;
 }

@@ -68,8 +68,8 @@ class alignas(64) TimerShard {
   // note, goes on to other shards, and *awaits* this one. The thread inside hands the door over
   // when it leaves: the door stays closed, so the timer thread is inside from then on.
 
-  // The next moment at which the timer thread must look at this shard, in ns of that clock;
-  // kForever if there is none, or if the shard is awaited.
+  // The next moment at which the timer thread must visit this shard, in ns of that clock; kForever
+  // if the shard has no timer of this kind, or is awaited.
   std::int64_t earliest(TimerKind kind) const noexcept {
     if (is_awaited()) return kForever;
     return earliest_[index(kind)].load(std::memory_order_seq_cst);
@@ -155,7 +155,7 @@ class alignas(64) TimerShard {
   TimerCore& core_;
   // Each is made when the first timer on that clock comes.
   std::array<std::unique_ptr<Wheel>, 2> wheels_;
-  // The timer thread must be told of this deadline; kForever: of none.
+  // The timer thread must learn this deadline. kForever: there is nothing to say.
   std::int64_t call_for_ = kForever;
   // Timers that could not be placed on the wheel, for lack of memory. Their words say kPosted.
   BlockList parked_;

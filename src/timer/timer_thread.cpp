@@ -160,7 +160,7 @@ void TimerCore::sleep() {
 void TimerCore::notice_drained() {
   // A visit reads the notes, so that every timer is counted.
   for (const auto& shard : shards_) {
-    if (!shard->visit()) return;  // it is looked at again when the timer thread is called
+    if (!shard->visit()) return;  // it is visited again when the timer thread is called
   }
   if (pending() > periodic_.load(std::memory_order_relaxed)) return;
   {

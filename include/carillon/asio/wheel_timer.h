@@ -23,7 +23,7 @@
 //    tick later than asio's. Timers of the same tick complete together, in the order in which they
 //    were started; asio completes them in the order of their expiry.
 //  - expires_after(), cancel, and starting a wait are O(1). They hold the lock of the wheel.
-//  - The kernel is told of a new deadline only if it is earlier than all others.
+//  - The kernel gets a new deadline only if it is earlier than all others.
 //  - run(), run_one() and poll() count a wake-up of the wheel as a handler.
 //  - A cancellation slot also works after its timer was moved.
 //  - The executor converts to any_io_executor.

@@ -40,8 +40,8 @@
 //    clocks show a time twice, the first one counts.
 //  - An expression that allows every hour goes by elapsed time: "30 * * * *", "*/15 * * * *". Its
 //    times are all moments at which the zone's clocks show a matching time. So the hour that the
-//    clocks skip has none, and an hour that they show twice has its times twice: what runs every 15
-//    minutes is never silent for an hour.
+//    clocks skip has no times, and an hour that they show twice has its times twice: what runs
+//    every 15 minutes is never silent for an hour.
 //
 // Each time follows the zone's rules for its own day, from the machine's tz database as it was when
 // the process first used it. Beyond the last change listed there, mostly in the year 2037, the

@@ -29,7 +29,7 @@ class TimerAlarm {
   // sleep must not count this as sleep.
   virtual void await_wake(SteadyTime steady, WallTime wall) { sleep_until(steady, wall); }
 
-  // Ends the present sleep; if there is none, the next sleep ends at once. Any thread may call it.
+  // Ends the present sleep. If nobody sleeps, the next sleep ends at once. Any thread may call it.
   virtual void wake() noexcept = 0;
 
   // open() is called when a timer thread that sleeps on this alarm is about to start, close() when

@@ -26,8 +26,9 @@ class TooManyTimers : public std::runtime_error {
   std::size_t pending_;
 };
 
-// stop() or drain() has been called. The timer was not scheduled, and its task has been destroyed;
-// or a coroutine that was waiting for a time is to end (sleep.h, with_timeout.h).
+// stop() or drain() has been called. The timer was not scheduled, and its task has been destroyed.
+// A coroutine that was waiting for a time gets this error, so that it ends (sleep.h,
+// with_timeout.h).
 class TimersStopped : public std::runtime_error {
  public:
   TimersStopped()

@@ -38,8 +38,8 @@ class TimerHandle {
 
   // Returns true if this call has cancelled the timer: it will not run (again), and its task has
   // been destroyed. A periodic timer that is running ends after this run, and its task is destroyed
-  // then. Returns false if the timer has run, is running (one-shot), or is over. Of all calls of
-  // cancel() and the firing, exactly one wins. O(1).
+  // then. Returns false if the timer has run, is running (one-shot), or is over. Exactly one wins:
+  // one call of cancel(), or the firing. O(1).
   bool cancel() const noexcept;
 
   // As cancel(). When it returns, the task is not running, and if the timer is over, the task's
@@ -86,7 +86,7 @@ class TimerHandle {
   friend bool operator==(const TimerHandle&, const TimerHandle&) noexcept = default;
 
   // Used by the service.
-  // When a timer that is pending or due is to fire, in ns of its clock.
+  // When a pending or due timer must fire, in ns of its clock.
   struct Due {
     std::int64_t time;
     bool on_wall_clock;

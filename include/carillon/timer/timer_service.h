@@ -198,11 +198,11 @@ class TimerService {
   }
 
   // By a calendar of your own: `next_time(WallTime after)` returns the first system_clock time
-  // after `after`, as std::optional; nothing if there is none. It is called here, and after each
-  // run on the thread that ran the task, never by two threads at once. When it returns nothing, the
-  // timer is over; if it does so here, the handle is empty. An exception from next_time() is thrown
-  // on if it comes from the call here; a later one goes to on_error and ends the timer. An answer
-  // that is not after `after` is such an exception, std::logic_error.
+  // after `after`, as std::optional; nothing if there is no further time. It is called here, and
+  // after each run on the thread that ran the task, never by two threads at once. When it returns
+  // nothing, the timer is over; if it does so here, the handle is empty. An exception from
+  // next_time() is thrown on if it comes from the call here; a later one goes to on_error and ends
+  // the timer. An answer that is not after `after` is such an exception, std::logic_error.
   template <class NextTime, class F>
   requires(detail::Calendar<std::decay_t<NextTime>>) TimerHandle
       schedule_by(NextTime&& next_time, F&& task, MissedRuns missed = MissedRuns::kSkip,

@@ -59,7 +59,7 @@ struct TimerStats {
   std::uint64_t returned = 0;  // by stop() or drain()
   std::uint64_t rejected = 0;  // by TooManyTimers or TimersStopped
 
-  std::uint64_t runs = 0;    // of tasks: one per one-shot timer that fired, and one per period
+  std::uint64_t runs = 0;    // runs of tasks: one per one-shot timer that fired, and one per period
   std::uint64_t failed = 0;  // runs that ended with an exception
   std::uint64_t slow = 0;    // runs that took longer than TimerOptions::slow_task
   std::chrono::nanoseconds longest_run{0};

@@ -43,9 +43,9 @@ struct TaskOps {
   void (*call)(TaskStorage& task, TimerHandle self);
   void (*move)(TaskStorage& from, TaskStorage& to) noexcept;  // and destroys `from`
   void (*destroy)(TaskStorage& task) noexcept;                // null if there is nothing to do
-  // Returns the first time after `after` at which a task that goes by a calendar is to run, in ns
-  // of the wall clock; kForever if there is none. Throws what the calendar throws. Null if the task
-  // does not go by a calendar.
+  // For a task that goes by a calendar: returns the first time after `after` at which it must run,
+  // in ns of the wall clock; kForever if it never runs again. Throws what the calendar throws. Null
+  // if the task does not go by a calendar.
   std::int64_t (*next_time)(TaskStorage& task, std::int64_t after) = nullptr;
 };
 

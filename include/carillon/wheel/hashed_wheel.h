@@ -2,8 +2,8 @@
 //
 // Choose it to compare, or if most timers are cancelled before the hand comes to them and delays
 // are a few rounds at most: scheduling is one store, and nothing ever cascades. Its price: whenever
-// one timer of a slot is due, it looks at all timers of the slot. The default
-// (hierarchical_wheel.h) does not look at a timer before its time.
+// one timer of a slot is due, it reads all timers of the slot. The default (hierarchical_wheel.h)
+// does not read a timer before its time.
 //
 //   carillon::HashedWheel<8> wheel(2);
 //   wheel.schedule(timer, wheel.now() + 10);  // slot 4: 12 modulo 8
@@ -28,9 +28,9 @@
 // Bounds
 // ------
 //  - schedule, cancel, reschedule, next_wakeup: O(1).
-//  - advance: O(timers of the slot) for each tick at which a timer fires, or was to fire before it
-//    was cancelled or re-armed. From there to the next such tick it looks at the slots between:
-//    O(kSlots) at most.
+//  - advance: O(timers of the slot) for each tick at which a timer fires, or would have fired
+//    without being cancelled or re-armed. From there to the next such tick it reads the slots
+//    between: O(kSlots) at most.
 //  - advance over empty time, however long: O(kSlots).
 //  - advance with a limit reads at most kEntryBudget + limit + 62 entries, as in
 //    hierarchical_wheel.h.
@@ -160,7 +160,7 @@ class HashedWheel
   static constexpr std::size_t kNone = kSlots;
 
   // Invariants
-  //  - of a slot that is not empty, now() < earliest_ <= the expiry of each of its timers, and
+  //  - if a slot is not empty, now() < earliest_ <= the expiry of each of its timers, and
   //    next_ <= earliest_;
   //  - kArriving and kStaying are empty unless a slot is being read.
   std::size_t reading_ = kNone;  // the slot of now_ + 1 that has been read in part; kNone: none

@@ -64,7 +64,7 @@
 //    (pages.h), one of which is kept for the next peak. Cancels among a million timers take 5 to
 //    10 % less.
 //  - With other geometries, each advance that has something to do, and each jump over empty time,
-//    also looks at the bits of each level (geometry.h): O(levels).
+//    also reads the bits of each level (geometry.h): O(levels).
 #pragma once
 
 #include <algorithm>
@@ -92,7 +92,7 @@ class HierarchicalWheel
 
  public:
   static constexpr Tick kLongestDelay = Geometry::kLongestDelay;
-  static constexpr std::size_t kSlots = Geometry::kSlots;  // of all levels
+  static constexpr std::size_t kSlots = Geometry::kSlots;  // all levels together
   static constexpr unsigned kLevels = Geometry::kLevels;
 
   explicit HierarchicalWheel(Tick start_tick = 0, WheelPages pages = WheelPages::kDefault) noexcept
@@ -164,7 +164,7 @@ class HierarchicalWheel
     }
   }
 
-  // The same for levels that are not in order. Of the slots that start at the same tick, the one on
+  // The same for levels that are not in order. If several slots start at one tick, returns that of
   // the highest level.
   Event first_event_of_all_levels() const noexcept {
     Event first;
@@ -179,7 +179,7 @@ class HierarchicalWheel
     return first;
   }
 
-  // The first queue with entries on `level`, ahead of the hand; kQueues if there is none.
+  // The first queue with entries on `level`, ahead of the hand; kQueues if there is no such queue.
   std::size_t first_queue_of(unsigned level) const noexcept {
     const std::size_t end = Geometry::kFirstQueue[level + 1];
     const std::size_t ahead = table_.next_time_slot(Geometry::queue_after(level, now_));
@@ -244,7 +244,7 @@ class HierarchicalWheel
   //  - no timer is in a slot that starts after its expiry;
   //  - next_ <= the start of every non-empty slot.
 
-  // The queue, starting at now_ + 1, that has been cascaded in part; 0 if there is none.
+  // The queue, starting at now_ + 1, that has been cascaded in part; 0 if no queue has.
   std::size_t cascading_ = 0;
   unsigned levels_ = Geometry::kInOrder ? Geometry::kLevels : 1;
 };

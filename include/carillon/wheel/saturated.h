@@ -30,7 +30,7 @@ requires(std::integral<typename To::rep>&& std::same_as<
          To, std::chrono::duration<typename To::rep, typename To::period>>) constexpr To
     saturated(std::chrono::duration<Rep, Period> from) noexcept {
   using Count = typename To::rep;
-  using Units = std::ratio_divide<Period, typename To::period>;  // of To in one of `from`
+  using Units = std::ratio_divide<Period, typename To::period>;  // one of `from` in To
   constexpr bool kFits = std::cmp_less(std::numeric_limits<Count>::max(), INTMAX_MAX);
   constexpr std::intmax_t kMost = kFits ? std::numeric_limits<Count>::max() : INTMAX_MAX;
   constexpr std::intmax_t kLeast = std::is_signed_v<Count> ? -kMost : 0;

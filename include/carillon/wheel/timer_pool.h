@@ -37,7 +37,7 @@ namespace carillon {
 // The name of one timer of one pool. It is a value, and harmless once its timer is gone. TimerId{}
 // names no timer.
 struct TimerId {
-  std::uint32_t index = 0;       // of the pool's cell that holds the timer
+  std::uint32_t index = 0;       // the pool's cell that holds the timer
   std::uint32_t generation = 0;  // how many timers that cell has held
 
   friend bool operator==(const TimerId&, const TimerId&) = default;

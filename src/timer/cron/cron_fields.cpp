@@ -20,7 +20,7 @@ constexpr NumberSet from(unsigned number) noexcept {
   return ~NumberSet{0} << number;
 }
 
-// Returns the lowest number in the set that is not below `least`; -1 if there is none.
+// Returns the lowest number in the set that is not below `least`; -1 if all are below it.
 constexpr int first_of(NumberSet set, int least) noexcept {
   const NumberSet rest = set & from(static_cast<unsigned>(least));
   return rest == 0 ? -1 : std::countr_zero(rest);
@@ -34,7 +34,7 @@ struct Month {
 
   unsigned weekday(unsigned day) const noexcept { return (first_weekday + day - 1) % 7; }
 
-  // Returns the day of the n-th such weekday; more than `last` if there is none.
+  // Returns the day of the n-th such weekday; more than `last` if the month has fewer of them.
   unsigned nth(unsigned n, unsigned weekday) const noexcept {
     return 1 + (weekday + 7 - first_weekday) % 7 + 7 * (n - 1);
   }

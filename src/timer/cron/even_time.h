@@ -1,5 +1,5 @@
 // EvenTime: a stretch of time between two changes of a zone's clocks. Also the first and the last
-// year that schedules look at.
+// year of schedules.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // PosixRule: the clock changes of every year, as POSIX writes them in TZ:
 // "CET-1CEST,M3.5.0,M10.5.0/3".
 //
-// The last line of a zone's file in the tz database is such a rule (RFC 8536, 3.3). It holds for
+// The last line of a zone's file in the tz database is such a rule (RFC 8536, 3.3). It applies to
 // all time after the changes that the file lists. The library that reads these files (date 3.0)
 // reads the list only. It has a class for such rules, but that does not compile as C++20, and does
 // not know the negative hours of RFC 8536.

@@ -16,7 +16,8 @@ namespace asio_detail {
 
 struct WaitEntry;
 
-// Whoever takes a wait out of its entry calls complete() or drop(), once. Both take the wait.
+// The thread that takes a wait out of its entry calls complete() or drop(), once. Both take the
+// wait.
 class TimerWait {
  public:
   enum class End : unsigned char { kExpired, kCancelled, kNoMemory };

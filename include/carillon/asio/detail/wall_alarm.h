@@ -1,5 +1,5 @@
 // WallAlarm: asio::system_timer that also goes off when the wall clock is set. Asio sleeps by the
-// steady clock, and looks at the wall clock again after 5 minutes. Linux only.
+// steady clock, and reads the wall clock only every 5 minutes. Linux only.
 #pragma once
 
 #if defined(__linux__)
@@ -36,8 +36,7 @@ class WallAlarm {
     itimerspec when{};
     when.it_value.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
     when.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-    // It fails with ECANCELED if the clock was set since the last call; the timer is set all the
-    // same.
+    // Fails with ECANCELED if the clock was set since the last call. The timer is set nevertheless.
     ::timerfd_settime(descriptor_.native_handle(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET,
                       &when, nullptr);
   }

@@ -23,7 +23,7 @@ struct alignas(64) Block : TimerNode {
   static constexpr std::uint16_t kAll = 0xFFFF;
   static constexpr std::uint16_t kNoClass = 0xFFFF;
 
-  Tick timeout = 0;           // of all its connections, unless `mixed`
+  Tick timeout = 0;           // the one of all its connections, unless `mixed`
   Block* previous = nullptr;  // in its BlockList
   Block* next = nullptr;
   Block* next_found = nullptr;  // in the queue of blocks with bits in `found`

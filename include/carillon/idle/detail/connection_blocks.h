@@ -46,7 +46,7 @@ class ConnectionBlocks {
  public:
   using Word = StampTable::Word;
 
-  // The data of the connection at one index, or of none while the index is free or retired.
+  // The data of the connection at one index. While the index is free or retired, it means nothing.
   struct Connection {
     Tick timeout = 0;
     std::atomic<std::uint32_t> generation{0};  // odd while the index is live
@@ -112,7 +112,7 @@ class ConnectionBlocks {
   bool holds(IdleId id) const noexcept {
     return id.index / Block::kSize < used_blocks_ && this->id(id.index) == id && holds(id.index);
   }
-  // The id of the connection at `index`; if its generation is even, there is none.
+  // The id of the connection at `index`. An even generation means that no connection has the index.
   IdleId id(std::uint32_t index) const noexcept {
     return {index, connection(index).generation.load(std::memory_order_relaxed)};
   }

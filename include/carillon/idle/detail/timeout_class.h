@@ -74,7 +74,8 @@ class TimeoutClass {
   // factor it waits.
   Tick target(Tick now) const noexcept { return std::max<Tick>(now + lead_, wheel.now()); }
 
-  // The tick, not before `now`, at which the next timer of a block fires; kNever if there is none.
+  // The tick, not before `now`, at which the next timer of a block fires; kNever if no timer is
+  // set.
   Tick next(Tick now) const noexcept {
     const Tick next = wheel.next_wakeup().value_or(kNever);
     if (next == kNever) return kNever;

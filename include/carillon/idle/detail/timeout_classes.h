@@ -48,9 +48,9 @@ class TimeoutClasses {
   std::size_t size() const noexcept { return in_use_.size(); }
   TimeoutClass& operator[](std::size_t index) noexcept { return *in_use_[index]; }
 
-  // The block for a new connection with `timeout`, of `timeout_class`: a block of that class with
-  // room; if there is none, an empty block; if there is none, any block with room. REQUIRES:
-  // `blocks` are not exhausted.
+  // Returns the block for a new connection with `timeout`, which belongs to `timeout_class`. The
+  // first that exists of: a block of that class with room, an empty block, any block with room.
+  // REQUIRES: `blocks` are not exhausted.
   template <class Blocks>
   Block& block_with_room(Blocks& blocks, TimeoutClass& timeout_class, Tick timeout) noexcept {
     if (Block* own = timeout_class.with_room.front()) return *own;

@@ -29,8 +29,8 @@ struct TrackerAccess;  // for the tests
 
 // The contracts are those of IdleTracker (idle_tracker.h), which checks all arguments.
 //
-// To *inspect* a block is to read its stamps: connections that are idle get a bit in `found` and
-// wait in a queue to be handed over; for the others the block is scheduled again.
+// *Inspecting* a block means reading its stamps. Connections that are idle get a bit in `found` and
+// wait in a queue to be handed over. For the others the block is scheduled again.
 //
 // Invariants
 //  - A block with connections that are not in `found` is on the wheel of its class, at a tick no
@@ -340,7 +340,7 @@ class TrackerCore {
   // Adds the connections in `idle`, a bit per position, to those that wait to be handed over.
   void add_found(Block& block, unsigned idle) noexcept {
     if (idle == 0) return;
-    found_factor_ = factor_;  // of the whole queue, which was empty before this wheel.advance()
+    found_factor_ = factor_;  // the queue was empty before this wheel.advance()
     found_.add(block, idle);
   }
 

@@ -72,7 +72,7 @@ class Door {
   // inside.
   Note* shut() noexcept { return go_out(kShut); }
 
-  // Returns the notes that were left so far, oldest first; null if there are none. The caller is
+  // Returns the notes that were left so far, oldest first; null if no note was left. The caller is
   // still inside. REQUIRES: the caller is inside.
   Note* take_notes() noexcept {
     if (word_.load(std::memory_order_relaxed) == kTaken) return nullptr;

@@ -2,7 +2,7 @@
 //
 //   A thread that schedules                     The timer thread
 //     1. publishes its deadline (store)           1. announce(until)  (store)
-//     2. must_wake(deadline)?   (load)            2. looks at all deadlines again  (loads)
+//     2. must_wake(deadline)?   (load)            2. reads all deadlines again     (loads)
 //     3. if so, wakes the timer thread            3. sleeps; but if a deadline is before `until`:
 //                                                    stay_awake(), and starts over
 //

@@ -206,7 +206,7 @@ class BasicTimerWord {
   enum class Claim {
     kDue,     // the caller has won the timer; it is queued now
     kLater,   // it was moved to later: place it anew
-    kMoving,  // another thread is moving it: look at it again at the next tick
+    kMoving,  // another thread is moving it: try again at the next tick
     kPosted,  // it was moved to earlier or cancelled, and its note is on its way
   };
   // For a timer whose tick has come in the wheel. is_due() reads the deadline.

@@ -4,7 +4,7 @@
 // How the pieces of a wheel fit together
 // --------------------------------------
 //  - The wheel itself, the *model*, is a HierarchicalWheel (hierarchical_wheel.h) or a HashedWheel
-//    (hashed_wheel.h). It knows in which slot a timer waits, and what is to be done before the hand
+//    (hashed_wheel.h). It knows in which slot a timer waits, and what must be done before the hand
 //    comes to a slot: a HierarchicalWheel cascades. Its geometry (geometry.h, levels.h) computes
 //    levels, slots and ticks.
 //  - SlotWheel (slot_wheel.h), a base of both, has schedule() and reschedule().
@@ -24,7 +24,7 @@
 //     the model's arrive() queues the timers that expire at this tick.
 //  4. fire_due() reads the queue, and calls fire() for each entry. fire() calls on_expire or, if
 //     the timer has been re-armed for later, places the timer on the wheel anew.
-// Two short ways skip most of this: advance() when nothing is to be done up to `to`, and step()
+// Two short ways skip most of this: advance() when there is nothing to do up to `to`, and step()
 // when one timer, alone in its slot, is all that is due.
 //
 // Together these are PER_TICK_BOOKKEEPING and EXPIRY_PROCESSING of Varghese and Lauck, with the
@@ -86,8 +86,8 @@ struct Work {
 //   void arrive(Tick) noexcept
 //       The hand is at that tick: makes due what expires there.
 //   void place(TimerNode&, hand)
-//       Puts an armed timer that expires after `hand` where it is to wait. The caller nulls its old
-//       entry in the table.
+//       Puts an armed timer that expires after `hand` where it has to wait. The caller nulls its
+//       old entry in the table.
 //   void clear_waiting(sink)
 //       Hands over the timers that wait outside of the table.
 //   void emptied() noexcept
@@ -121,7 +121,7 @@ class AdvanceAndFire {
 
   template <class OnExpire>
   std::size_t advance(Tick to, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
-    if (to < next_ && to >= now_) {  // nothing is to be done before next_
+    if (to < next_ && to >= now_) {  // there is nothing to do before next_
       now_ = to;
       return 0;
     }
@@ -198,7 +198,7 @@ class AdvanceAndFire {
   //  - while busy_, next_ == now_, so that a nested advance() does not return early, but is
   //    refused.
   Tick now_;
-  Tick next_ = kNever;  // nothing is to be done before it
+  Tick next_ = kNever;  // there is nothing to do before it
   bool busy_ = false;   // inside advance() or clear()
   Table table_;
 
@@ -310,7 +310,7 @@ class AdvanceAndFire {
   }
 
   // Moves the hand to the next event, but at most to `to`. While timers are overdue, the hand moves
-  // one tick. Returns true if fire_due() is to look at the new tick; false ends the advance.
+  // one tick. Returns true if fire_due() must read the new tick; false ends the advance.
   bool move_on(Tick to, WorkType& work) {
     const bool overdue = !table_[Table::kOverdue].empty();
     const Event event = model().next_event();

@@ -1,5 +1,5 @@
 // Occupancy: one bit per slot, and one bit per word of those. They find the first non-empty slot
-// without a look at the empty ones.
+// without visiting the empty ones.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class Occupancy {
     return word * 64 + lowest_bit(words_[word]);
   }
 
-  // The first non-empty slot at or after `from`; kSlots if there is none.
+  // The first non-empty slot at or after `from`; kSlots if all of these are empty.
   std::size_t next(std::size_t from) const noexcept {
     if (from >= kSlots) return kSlots;
     const std::size_t word = from / 64;

@@ -49,7 +49,8 @@ class Slot {
   bool empty() const noexcept { return head_ == nullptr; }
   ChunkType* front() const noexcept { return head_; }
 
-  // Returns true if the next take() needs another chunk: the last one is full, or there is none.
+  // Returns true if the next take() needs another chunk: the last one is full, or the slot has no
+  // chunk.
   bool needs_chunk() const noexcept {
     return reinterpret_cast<std::uintptr_t>(tail_) % sizeof(ChunkType) == 0;
   }

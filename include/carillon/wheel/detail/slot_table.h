@@ -70,7 +70,7 @@ class SlotTable {
   // The first time slot that holds timers. REQUIRES: !no_time_slot().
   std::size_t first_time_slot() const noexcept { return occupancy_.first(); }
 
-  // The first time slot from `from` on that holds timers; kTimeSlots if there is none.
+  // The first time slot from `from` on that holds timers; kTimeSlots if they are all empty.
   std::size_t next_time_slot(std::size_t from) const noexcept { return occupancy_.next(from); }
 
   // --- adding
@@ -168,8 +168,8 @@ class SlotTable {
   // The lone entry of `slot`. REQUIRES: slot < kLoneSlots.
   TimerNode** lone_entry(std::size_t slot) noexcept { return &lone_row_[slot + 1]; }
 
-  // The timer in the lone entry of `slot`, which fires before the timers in its chunks; null if
-  // there is none.
+  // The timer in the lone entry of `slot`, which fires before the timers in its chunks; null if the
+  // entry is free.
   TimerNode* lone(std::size_t slot) const noexcept {
     return slot < kLoneSlots ? lone_row_[slot + 1] : nullptr;
   }

@@ -70,8 +70,8 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
   }
 
   // The slot in which `node` sits; none if it is due at now(). A timer that was re-armed for later
-  // may still sit in its old slot. REQUIRES: this wheel has armed it. O(chunks): for people to look
-  // at.
+  // may still sit in its old slot. REQUIRES: this wheel has armed it. O(chunks): meant for displays
+  // and debugging.
   std::optional<SlotPosition> position(const TimerNode& node) const noexcept {
     for (std::size_t queue = table_.next_time_slot(0); queue < kQueues;
          queue = table_.next_time_slot(queue + 1)) {
