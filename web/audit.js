@@ -5,7 +5,7 @@ import { live } from "./live.js";
 
 const MOST = 200;
 
-// Returns when there is another action, or after so many seconds.
+// Returns when there is another action, or after `seconds` seconds.
 const news = (seconds) => new Promise((resolve) => {
   live.addEventListener("audit", resolve, { once: true });
   setTimeout(resolve, seconds * 1000);

@@ -15,7 +15,8 @@ const POLLS = 30;  // before events are tried again
 
 const seconds = (n) => new Promise((resolve) => setTimeout(resolve, n * 1000));
 
-// Returns when somebody may look at the page. One that nobody sees holds no connection: a browser
+// Returns when somebody may see the page. A hidden page holds no connection: a browser has only six
+// for one server.
 // has only six for one server.
 const isSeen = () => new Promise((resolve) => {
   if (!document.hidden) return resolve();
@@ -100,7 +101,7 @@ class Live extends EventTarget {
     throw new Problem(0, "The server does not answer.");
   }
 
-  // What there is to show before the first event.
+  // The data to show before the first event.
   async remember() {
     const [{ samples }, stats] = await Promise.all([get("/v1/history"), get("/v1/stats")]);
     this.samples = samples;
@@ -157,8 +158,8 @@ class Live extends EventTarget {
     return this.server.uptime_seconds + (performance.now() - this.metAt) / 1000;
   }
 
-  // Returns [seconds ago, value] of each sample, the oldest first. There is none before the first
-  // new one, which tells how long ago the others were.
+  // Returns [seconds ago, value] of each sample, the oldest first. Empty before the first new
+  // sample: its time is needed to date the others.
   series(value) {
     if (this.keptAt === undefined) return [];
     const now = this.now.at + performance.now() - this.keptAt;

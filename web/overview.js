@@ -8,7 +8,7 @@ const rate = (value) => `${value < 10 ? Number(value.toFixed(1)) : count(Math.ro
 const figure = (tint, name, value, ...below) => h("div", { class: `figure tint-${tint}` },
   h("span", {}, name), h("b", {}, value), h("span", {}, ...below));
 
-// The bound of a bucket says at most so much.
+// The bound of a bucket is an upper bound.
 const late = (value) => value === null ? "none" : `\u2264 ${duration(value)}`;
 
 export async function showOverview(view) {

@@ -5,7 +5,8 @@ import { address, count, field, h, link } from "./dom.js";
 const A_PAGE = 50;
 const IN_A_LIST = 100;
 
-// A field for the name of a tube; `choices` are [name, text about it]. Of many, one types a part.
+// A field for the name of a tube; `choices` are [name, text about it]. If there are many, the user
+// types a part of the name.
 export function tubeField(label, choices, chosen, attributes) {
   if (choices.length <= IN_A_LIST) {
     return field(label, h("select", attributes, choices.map(([value, text]) =>

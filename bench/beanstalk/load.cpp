@@ -233,7 +233,7 @@ class Driver {
   std::vector<bool> is_busy_;
   Clock::time_point start_;
   Clock::time_point end_;
-  Histogram round_trips_;  // of batches
+  Histogram round_trips_;  // one for each batch
   std::vector<double> tenths_;
   std::size_t noted_done_ = 0;
   double noted_at_ = 0;

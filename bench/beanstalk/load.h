@@ -18,7 +18,7 @@ struct Load {
   std::size_t connections = 1;
   std::size_t pipeline = 1;
   std::size_t jobs = 20'000;
-  std::size_t count = 1'000;      // of the jobs, how many to cancel
+  std::size_t count = 1'000;      // how many of the jobs to cancel
   double seconds = 1e9;           // for the phase, at most
   std::uint64_t least_delay = 0;  // of puts, in seconds
   std::uint64_t most_delay = 0;

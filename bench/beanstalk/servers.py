@@ -42,7 +42,7 @@ def refuse_memory_disk(directory: str) -> None:
 
 
 def processor_time(pid: int) -> float:
-    """Of the process so far, in seconds."""
+    """CPU time of the process so far, in seconds."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         user, system = file.read().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

@@ -23,7 +23,7 @@ struct Producer {
 
 struct Consumer {
   Connection connection;
-  std::string id;  // of the job that it has or had last
+  std::string id;  // the job that it has or had last
   std::uint64_t number = 0;
 };
 

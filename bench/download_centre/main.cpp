@@ -22,8 +22,8 @@ void add_flags(CLI::App& app, Plan& plan) {
   app.add_option("--drain", plan.drain, "instead: N downloads of no length, all due")
       ->type_name("N");
   app.add_option("--most-delay-ms", plan.most_delay_ms, "a download is due by then");
-  app.add_option("--least-ms", plan.least_ms, "a download runs at least so long");
-  app.add_option("--most-ms", plan.most_ms, "and at most so long");
+  app.add_option("--least-ms", plan.least_ms, "the shortest download");
+  app.add_option("--most-ms", plan.most_ms, "the longest download");
   app.add_option("--sites", plan.sites, "the first has a fifth of all")->check(CLI::Range(2, 1000));
   app.add_option("--at-once", plan.at_once, "downloads of a site that run at once");
   app.add_option("--comes-back-ms", plan.comes_back_ms, "delay of what exceeds that");

@@ -8,7 +8,7 @@
 namespace carillon::bench {
 
 struct Plan {
-  std::string server = "127.0.0.1:11300";  // of PostgreSQL: a connection string
+  std::string server = "127.0.0.1:11300";  // for PostgreSQL: a connection string
 
   double rate = 500;   // puts per second
   double warm_up = 4;  // seconds, not measured

@@ -39,7 +39,7 @@ FROM pg_stat_database WHERE datname = 'postgres'
 
 
 def find_programs() -> str:
-    """The folder with the newest server, or "" if there is none."""
+    """The folder with the newest server, or "" if no server is installed."""
     versions = glob.glob("/usr/lib/postgresql/*/bin/postgres")
     newest = max(versions, key=lambda path: int(path.split("/")[4]), default="")
     found = newest or shutil.which("postgres") or ""

@@ -240,7 +240,7 @@ class PostgresQueue final : public TaskQueue {
   std::uint64_t polled_us_ = 0;
   std::uint64_t next_due_us_ = UINT64_MAX;
   bool marking_ = false;
-  std::vector<Download> taken_, running_;  // of the current poll
+  std::vector<Download> taken_, running_;  // by the current poll
   std::vector<Download> ended_, removing_;
 };
 

@@ -27,7 +27,7 @@ namespace gateway {
 class Session;
 
 struct GatewayOptions {
-  std::uint16_t port = 0;  // of 127.0.0.1; 0: the system chooses one
+  std::uint16_t port = 0;  // on 127.0.0.1; 0: the system chooses one
   std::chrono::milliseconds timeout{30'000};
   std::chrono::milliseconds tick{100};
 };

@@ -41,7 +41,7 @@ struct LoadOptions {
   // Connections come from this many addresses, 127.0.0.2 and up, each with its own ephemeral ports.
   unsigned sources = 8;
   std::uint64_t first_user = 1;
-  std::uint64_t seed = 1;    // of the silences and of the messages
+  std::uint64_t seed = 1;    // for the silences and the messages
   bool wait_for_go = false;  // the duration begins when a byte comes on standard input
 };
 

@@ -64,7 +64,7 @@ class Progress {
   bool was_up_ = false;
 };
 
-// The value below which this share of the sorted values lies; 0 if there are none.
+// The value below which this share of the sorted values lies; 0 if `sorted` is empty.
 double at(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return 0;
   return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
@@ -171,12 +171,11 @@ void add_load(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.0, 86'400.0));
   command
       .add_option("--slack", options.slack,
-                  "A drop may be seen so much later than time-out + tick (0.25)")
+                  "A drop may be seen this much later than time-out + tick (0.25)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 60.0));
   command
-      .add_option("--patience", options.patience,
-                  "Give up if not all are connected after so long (120)")
+      .add_option("--patience", options.patience, "Give up if not all are connected by then (120)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
   command

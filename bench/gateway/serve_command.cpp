@@ -142,10 +142,10 @@ void add_serve(CLI::App& app, int& exit_code) {
   command.add_option("--tick", request->tick, "Those of one tick are dropped together (0.1)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 3600.0));
-  command.add_option("--for", request->run_for, "Stop by itself after so long (0: by Ctrl-C)")
+  command.add_option("--for", request->run_for, "Stop by itself after this time (0: by Ctrl-C)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 4'000'000.0));
-  command.add_option("--every", request->every, "Report so often; 0 is never (1)")
+  command.add_option("--every", request->every, "Report once in this time; 0 is never (1)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
   command.add_flag("--json", request->json, "Report as JSON, a line each");

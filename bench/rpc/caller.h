@@ -34,7 +34,7 @@ struct CallerOptions {
   // The first pause is 50 to 100 ms long, the second 100 to 200 ms, and so on.
   std::chrono::nanoseconds first_pause = std::chrono::milliseconds(100);
   std::chrono::nanoseconds longest_pause = std::chrono::seconds(5);
-  std::uint64_t seed = 1;  // of the pauses
+  std::uint64_t seed = 1;  // for the pauses
 
   // If not empty, it is called on the thread of the deadlines for each time-out, with the time by
   // which that was late.

@@ -27,7 +27,7 @@ struct LoadOptions {
   double warm_up = 4;   // seconds from then until the measurement
   double duration = 5;  // seconds of the measurement
   std::chrono::milliseconds scan_every = ScanDeadlines::kEvery;
-  std::uint64_t seed = 1;  // of the time-outs and the pauses
+  std::uint64_t seed = 1;  // for the time-outs and the pauses
 };
 
 struct LoadReport {

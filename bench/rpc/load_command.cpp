@@ -19,7 +19,7 @@ struct Request {
   bool json = false;
 };
 
-// The value below which this share of the sorted values lies; 0 if there are none.
+// The value below which this share of the sorted values lies; 0 if `sorted` is empty.
 double at(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return 0;
   return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
@@ -99,7 +99,7 @@ void add_load(CLI::App& app, int& exit_code) {
   command.add_option("--port", options.port, "The server's")->type_name("PORT")->required();
   command
       .add_option("--deadlines", options.design,
-                  "timers: a carillon::TimerService; scan: look at all calls (timers)")
+                  "timers: a carillon::TimerService; scan: read all calls (timers)")
       ->transform(CLI::CheckedTransformer(designs))
       ->type_name("DESIGN");
   command.add_option("--outstanding", options.outstanding, "So many calls at any time (1000)")
@@ -125,7 +125,7 @@ void add_load(CLI::App& app, int& exit_code) {
   command.add_option("--duration", options.duration, "Of the measurement (5)")
       ->type_name("SECONDS")
       ->check(some_seconds);
-  command.add_option("--scan-every", request->scan_every, "Sleep so long between two scans (30)")
+  command.add_option("--scan-every", request->scan_every, "Sleep between two scans (30)")
       ->type_name("MS")
       ->check(CLI::Range(1, 10'000));
   command.add_option("--seed", options.seed, "Of what is random (1)")->type_name("N");

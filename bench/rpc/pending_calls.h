@@ -1,6 +1,6 @@
 // PendingCalls: the calls that have not ended yet, by request id. A reply, the deadline or the end
-// of the connection takes a call out. Whoever takes it out has won it, and alone decides how the
-// call goes on.
+// of the connection takes a call out. The thread that takes it out has won it, and alone decides
+// how the call goes on.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace rpc {
 
-// How a call ended: with a result, or with the reason why there is none.
+// How a call ended: with a result, or with the reason why it has no result.
 struct Outcome {
   bool answered = false;
   std::string text;
@@ -35,7 +35,7 @@ struct Call {
   std::chrono::nanoseconds timeout{0};
   std::function<void(const Outcome&)> on_end;
 
-  std::uint64_t id = 0;  // of this attempt, or of this pause between two; never used twice
+  std::uint64_t id = 0;  // names this attempt, or this pause between two; never used twice
   Phase phase = Phase::kSent;
   int attempt = 0;              // the first is 1
   carillon::SteadyTime due;     // the time-out, or the end of the pause

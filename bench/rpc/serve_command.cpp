@@ -56,8 +56,8 @@ void add_serve(CLI::App& app, int& exit_code) {
       .add_option("--never", options.never, "Share of the requests that are never answered (0.02)")
       ->type_name("SHARE")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--seed", options.seed, "Of what is random (1)")->type_name("N");
-  command.add_option("--for", request->run_for, "Stop by itself after so long (0: by Ctrl-C)")
+  command.add_option("--seed", options.seed, "Seed of the random numbers (1)")->type_name("N");
+  command.add_option("--for", request->run_for, "Stop by itself after this time (0: by Ctrl-C)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 4'000'000.0));
   command.callback([request, &exit_code] {

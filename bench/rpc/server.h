@@ -16,7 +16,7 @@
 namespace rpc {
 
 struct ServerOptions {
-  std::uint16_t port = 0;  // of 127.0.0.1; 0: the system chooses one
+  std::uint16_t port = 0;  // on 127.0.0.1; 0: the system chooses one
   double median = 1;       // seconds; 0: no delays
   double spread = 0.6;     // standard deviation of the delay's logarithm
   double slowest = 8;      // seconds; longer delays are cut to this

@@ -27,7 +27,7 @@ enum Trial : std::size_t {
 struct Contestant {
   std::string name;
   int rank = 0;             // orders the tables
-  bool linear = false;      // its operations look at all N timers: not measured with many
+  bool linear = false;      // its operations read all N timers: not measured with many
   bool huge_pages = false;  // its timers and slots lie in pages of 2 MiB
   std::array<Outcome (*)(const Inputs&), kTrials> trials{};  // null: it cannot do that workload
 };

@@ -15,7 +15,7 @@ namespace carillon::bench {
 namespace {
 
 constexpr std::size_t kPage = std::size_t{2} << 20;
-constexpr std::size_t kRoom = std::size_t{16} << 30;  // of addresses, not of memory
+constexpr std::size_t kRoom = std::size_t{16} << 30;  // addresses, not memory
 // Bytes. Smaller allocations come from malloc, as always.
 constexpr std::size_t kLarge = std::size_t{16} << 10;
 
@@ -78,7 +78,7 @@ class Arena {
   std::byte* end_ = nullptr;
   std::size_t fresh_ = 0;         // the first byte that was never handed out
   std::array<Free*, 64> free_{};  // by size class
-  std::array<std::uint8_t, kRoom / kLarge> size_classes_{};  // of the allocation that begins there
+  std::array<std::uint8_t, kRoom / kLarge> size_classes_{};  // where an allocation begins
 };
 
 Arena arena;

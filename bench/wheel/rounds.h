@@ -15,7 +15,7 @@
 namespace carillon::bench {
 
 struct Plan {
-  std::size_t runs = 5;  // of each system and workload; fewer for those that take long
+  std::size_t runs = 5;  // for each system and workload; fewer for those that take long
   // Seconds of CPU time. A run that would take longer, judged by the last N, is left out.
   double patience = 12;
   // Seconds of CPU time for the runs of a system on one workload. After the first run, a run that

@@ -67,7 +67,7 @@ class Repetition {
  public:
   explicit Repetition(std::size_t operations) : operations_(static_cast<double>(operations)) {}
 
-  // Ends a pass. Returns true if another pass is to follow.
+  // Ends a pass. Returns true if another pass must follow.
   bool again() {
     ++passes_;
     return operations() < 3e5 && watch_.nanoseconds() < 5e7;

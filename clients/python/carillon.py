@@ -22,7 +22,7 @@ tubes and name are set anew. A command that may be repeated is sent again once: 
 a reserve (jobs of the lost connection come back by themselves), a batch with `once`, and a put with
 a key and a key_window whose on_conflict replaces no job: it is "reject", "ignore" or absent. (Let
 the window be longer than `timeout`. If somebody cancels the job between the reply that was lost and
-the repeat, its key is free, and the repeat makes the job anew. The same holds for a job that has
+the repeat, its key is free, and the repeat makes the job anew. So does a repeat for a job that has
 expired by then, or was deleted while it was delayed or buried.) Any other command that was sent
 raises ConnectionLost with `unknown` true, as nobody knows whether it was carried out. Jobs that
 were reserved are not held any more.
@@ -60,7 +60,7 @@ __all__ = [
 MAX_BATCH = 1_000  # jobs in one command
 MAX_BATCH_BYTES = 1 << 20
 _MAX_LINE = 1_022  # bytes of a command
-_MAX_SCHEDULE_LINE = 2_046  # of set-schedule
+_MAX_SCHEDULE_LINE = 2_046  # bytes of a set-schedule line
 
 Body = Union[str, bytes]
 Duration = Union[int, float, str, datetime.timedelta]
@@ -109,7 +109,7 @@ class BatchRefused(Refused):
 
 
 class Put(NamedTuple):
-    """What became of a put: "INSERTED", or with a key "REPLACED" or "EXISTS". Of a job that exists
+    """What became of a put: "INSERTED", or with a key "REPLACED" or "EXISTS". If a job exists,
     `state` says whether it will run: "delayed", "ready", "reserved"; "buried" and "dead" rest until
     somebody kicks or replaces them; "done": it is gone, and its key_window is not over."""
 
@@ -138,7 +138,7 @@ class Changed(NamedTuple):
 
 
 class Job:
-    """A job with its body. Of a reserved job, the methods end or extend the reservation."""
+    """A job with its body. The methods end or extend the reservation of a reserved job."""
 
     def __init__(self, client: "Client", job_id: int, body: bytes):
         self.id = job_id
@@ -283,7 +283,7 @@ class Client:
     `token`: what the server asks for, if it has tokens. `tls`: True, if the server speaks TLS and
     this system trusts its certificate; or the file of those that may sign it (PEM); or an
     ssl.SSLContext. The certificate must be for `host`. A certificate that is not good raises
-    ConnectionLost, and a token that is none Refused.
+    ConnectionLost, and a wrong token Refused.
     """
 
     def __init__(
@@ -379,9 +379,9 @@ class Client:
         """Puts a job. Options: delay, due (an aware datetime, or "2030-01-01T09:00:00Z"), spread,
         pri, ttr, key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost,
         expires_in, expires_at, at_expiry, attributes (a dict), buried. Raises IsReserved if a
-        worker holds the job that it should replace, or that has its key and is to be cancelled. A
-        tube whose rate of puts is used up is waited for, up to the client's `timeout`; then Refused
-        is raised, and its `word` is "TOO_FAST"."""
+        worker holds the job that it should replace, or holds the job with its key, which waits for
+        its cancel. A tube whose rate of puts is used up is waited for, up to the client's
+        `timeout`; then Refused is raised, and its `word` is "TOO_FAST"."""
         data = _bytes(body)
         names = {name.replace("_", "-"): value for name, value in options.items()}
         again = bool(names.get("key") and names.get("key-window"))
@@ -523,11 +523,10 @@ class Client:
         stop: Optional[threading.Event] = None,
         poll: float = 1,
     ) -> None:
-        """Calls handler(job) for each job of the tubes until `stop` is set, which is looked at
-        every `poll` seconds. If the handler returns, the job is deleted; if it raises anything, the
-        job has failed, with the exception's text. A handler may also end the job itself
-        (job.delete(), job.release(), ...); a long one calls job.touch() now and then, as the ttr
-        goes on.
+        """Calls handler(job) for each job of the tubes until `stop` is set, which is checked every
+        `poll` seconds. If the handler returns, the job is deleted; if it raises anything, the job
+        has failed, with the exception's text. A handler may also end the job itself (job.delete(),
+        job.release(), ...); a long one calls job.touch() now and then, as the ttr goes on.
 
         If the connection is lost, connects again for ever; the job that was under way comes again.
         If the server's disk or memory is full, asks again. interrupt() ends it with ConnectionLost,
@@ -640,7 +639,7 @@ class Client:
         self._call(f"pause-tube {tube} {seconds}", ["PAUSED"])
 
     def set_tube(self, tube: str, **options: Any) -> None:
-        """Sets what holds for the jobs of a tube: max_attempts, backoff, jitter, lost, max_running,
+        """Changes the settings of a tube's jobs: max_attempts, backoff, jitter, lost, max_running,
         rate ("100/1m"), burst, put_rate, put_burst, retention. With `group` those of a
         group, and its weight.
         """

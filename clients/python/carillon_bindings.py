@@ -26,7 +26,7 @@ def escaped(name: str) -> str:
 
 class Binding(NamedTuple):
     routing_key: str
-    pattern: Optional[str]  # of a topic exchange: a regular expression
+    pattern: Optional[str]  # only for a topic exchange: a regular expression
     queue: str
     life: Optional[float]  # seconds until a message in the queue is worth nothing; None: for ever
 
@@ -41,7 +41,7 @@ class Bindings:
     def __init__(self, client: Client, lock: Any, prefix: str):
         self.lock = lock
         self._client = client
-        self._prefix = prefix  # of the tubes
+        self._prefix = prefix  # begins the names of the tubes
         self._temporary: Dict[str, Tuple[str, str]] = {}  # key of a job -> tube, body
         self._next_refresh = time.monotonic() + self.LIFE / 3
         self._tables: Dict[str, Tuple[float, List[Binding]]] = {}  # exchange -> when it was read

@@ -67,14 +67,14 @@ _OPTIONS = {
     "token": None,
     "tls": None,
 }
-_PRI = 65536  # of priority 0; that of a more urgent message is lower
+_PRI = 65536  # the pri of priority 0; a more urgent message has less
 _MESSAGE_LIFE = 300  # seconds until a message goes that nobody takes from a temporary queue
 
 
 def revoke(app: Any, task_id: str, queue: Optional[str] = None) -> int:
     """Deletes a task of a Celery app that waits in the server, for its time or for a worker.
     Returns how many messages that were: 0 if a worker has it (app.control.revoke() reaches that),
-    or it is done. It looks at all tasks that wait in the queue."""
+    or it is done. It reads all tasks that wait in the queue."""
     with app.connection_for_write() as connection:
         queue = queue or app.conf.task_default_queue
         return connection.default_channel.cancel_task(task_id, queue)
@@ -133,8 +133,8 @@ class Channel(virtual.Channel):
         self.options = {**_OPTIONS, **connection.client.transport_options}
         self._prefix = (connection.client.virtual_host or "").strip("/")
         self._publisher = self._new_client()
-        self._lock = threading.RLock()  # of the publisher
-        self._life: Dict[str, Optional[float]] = {}  # of the messages of a queue, in seconds
+        self._lock = threading.RLock()  # for the publisher
+        self._life: Dict[str, Optional[float]] = {}  # how long messages of a queue live, in seconds
         self._declared: Dict[str, bool] = {}  # queue -> is temporary
         # No queue has such a tube: behind a $ is hex.
         self._bindings = Bindings(self._publisher, self._lock, f"{self._tube('')}$bindings.")

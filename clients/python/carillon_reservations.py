@@ -61,11 +61,10 @@ class _Held:
 class Reservations:
     """The jobs that a channel holds. Any thread may call any method.
 
-    `connect` makes a client. `read` makes a message of a job and what stats-job tells of it; a job
-    for which it raises ValueError is buried. `deliver` is called by the thread that gets jobs, and
-    `idle` by the same about every `wait` seconds. `pause`: that long nothing is taken after the
-    server was lost, so that all workers have time to take back what they hold.
-    """
+    `connect` makes a client. `read` makes a message of a job and what stats-job says about it; a
+    job for which it raises ValueError is buried. `deliver` is called by the thread that gets jobs,
+    and `idle` by the same about every `wait` seconds. `pause`: that long nothing is taken after the
+    server was lost, so that all workers have time to take back what they hold."""
 
     def __init__(
         self,
@@ -90,7 +89,7 @@ class Reservations:
         self._reset()
 
     def _reset(self) -> None:
-        self._changed = threading.Condition()  # guards all below, and tells of each change
+        self._changed = threading.Condition()  # guards all below; notified at each change
         self._held: Dict[str, _Held] = {}  # by tag
         self._free: List[Client] = []  # connections that hold no job
         self._waiting: Optional[Client] = None  # the one that waits for a job
@@ -115,7 +114,7 @@ class Reservations:
                 self._interrupt()
 
     def set_most(self, most: int) -> None:
-        """No more jobs are delivered while so many are held."""
+        """Delivers no job while this many are held."""
         with self._changed:
             self._most = most
             self._changed.notify_all()
@@ -335,8 +334,8 @@ class Reservations:
             self._log.warning("job %d is lost, it may be run twice: %s", held.id, error)
 
     def _finish(self, tag: str, held: _Held) -> None:
-        """Ends a job as was asked for. A job that has become ready meanwhile is deleted all the
-        same; it is released already; and to be buried it is reserved again."""
+        """Ends a job as was asked for. A job that has become ready meanwhile is still deleted. It
+        is released already. To bury it, it is reserved again."""
         try:
             if held.ending == "delete":
                 held.client.delete(held.id)
