@@ -29,7 +29,7 @@ struct Timer : TimerNode {
 // One level of a wheel.
 struct LevelView {
   std::size_t slots;
-  Tick width;        // of a slot, in ticks
+  Tick width;        // width of a slot, in ticks
   std::size_t hand;  // the slot at which the hand is
 };
 

@@ -171,7 +171,7 @@ class SlotScene {
   std::array<Timer, 13> timers_{Timer("A"), Timer("B"), Timer("C"), Timer("D"), Timer("E"),
                                 Timer("F"), Timer("G"), Timer("H"), Timer("I"), Timer("J"),
                                 Timer("K"), Timer("L"), Timer("M")};
-  std::size_t count_ = 0;  // of timers; not looked at here
+  std::size_t count_ = 0;  // timers; not used here
   detail::ChunkPool<64> pool_{WheelPages::kDefault, count_};
   detail::Slot<64> slot_;
 };
