@@ -43,7 +43,7 @@ class BackupCase(CliCase):
         return self.enterContext(daemon.carillon_serve(path))
 
     def put_many(self, megabytes: int):
-        """Puts jobs that take so much room on the disk."""
+        """Puts jobs that take this many bytes on the disk."""
         client = self.server.connect()
         client.call(b"use " + self.tube.encode())
         for _ in range(megabytes * 17):

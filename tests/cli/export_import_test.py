@@ -137,7 +137,7 @@ class ExportImportTest(CliCase):
     )
 
     def settings_of(self, server):
-        """What the server tells of tubes, groups and schedules."""
+        """What the server says about tubes, groups and schedules."""
         c = server.connect()
         names = ("current", "total", "cmd", "pause")
         tubes = {
@@ -537,7 +537,8 @@ class ExportImportTest(CliCase):
                     self.assertEqual(done.returncode, 1)
                     self.assertIn(f"{self.out} line 3: {why}", done.stderr.decode())
         stats = self.second.connect().stats(b"stats")
-        self.assertLessEqual(int(stats["total-jobs"]), 2)  # of the last case: before an export
+        # The last case has put the jobs that stand before its export.
+        self.assertLessEqual(int(stats["total-jobs"]), 2)
 
     def test_what_the_server_refuses_is_named_by_its_line(self):
         self.out.write_text('{"body":"x"}\n{"body":"%s"}\n' % ("y" * 70_000))
@@ -593,7 +594,8 @@ class ExportImportTest(CliCase):
         for token, jobs in (("t", 2), ("t", 0), ("u", 2), ("u", 0), ("t", 0)):
             summary = self.import_file(self.out, "--once", token, server=server)
             self.assertEqual((summary["jobs"], summary["already"]), (jobs, 2 - jobs), token)
-        # The same holds for a body that fits into no batch, for another tube and for an export.
+        # So is a body that fits into no batch; for another tube, or in an export, it is another
+        # job.
         self.write({"tube": "img", "body": "m" * 300_000})
         for more, jobs in (
             (("--once", "t"), 1),

@@ -101,7 +101,7 @@ class TopTest(CliCase):
         return top
 
     def put(self, tube=None, seconds=0, jobs=1):
-        """Puts jobs that are delayed so long."""
+        """Puts jobs with this delay."""
         with socket.create_connection(self.server.address) as connection:
             put = f"put 0 {seconds} 60 1\r\nx\r\n" * jobs
             connection.sendall(f"use {tube or self.tube}\r\n{put}quit\r\n".encode())

@@ -6,8 +6,8 @@ from work_case import WorkCase
 
 import side_by_side  # noqa: E402  (cli_case has made it known)
 
-# New tubes are watched, and those that have gone are not any more, within so many seconds; there
-# is room for a busy machine.
+# Within this many seconds, new tubes are watched, and tubes that have gone are not watched any
+# more. It leaves room for a busy machine.
 NOTICED = 15.0
 
 

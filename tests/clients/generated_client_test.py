@@ -51,7 +51,7 @@ def generate(directory):
     subprocess.run(
         [generator, "generate", "--overwrite", "--path", description, "--output-path", client],
         check=True,
-        # It looks for a program that gives its files a form; nobody reads them.
+        # Its output is hidden: it complains that a program to format its files is missing.
         capture_output=True,
     )
     return python, client

@@ -25,7 +25,7 @@ class Proxy:
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         self._open = []
-        self._lock = threading.Lock()  # of _open
+        self._lock = threading.Lock()  # guards _open
         self.keeps_replies = False
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -23,7 +23,7 @@ OTHERS = {
 
 def verbs():
     found = set()
-    in_table = False  # of commands
+    in_table = False  # inside a table of commands
     for line in PROTOCOL.read_text().split("## What is added\n")[1].splitlines():
         in_table = line.startswith("| command |") or (in_table and line.startswith("|"))
         form = r"\| `([a-z]+(?:-[a-z]+)+)[ `]" if in_table else r"`([a-z]+(?:-[a-z]+)+) <"

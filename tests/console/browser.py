@@ -1,4 +1,4 @@
-"""Debian's Chromium on the console of a real `carillon serve`; it asks nobody but the server."""
+"""Debian's Chromium on the console of a real `carillon serve`; it asks only the server."""
 
 import http.client
 import json

@@ -315,7 +315,7 @@ class ConsoleTest(unittest.TestCase):
             "form.requestSubmit(); return true"
         )
         self.until(rows, 11)  # z-10, z-100 to z-109
-        # Among so many a tube is chosen by typing its name.
+        # There are too many tubes for a list: the user types the name.
         self.show("wheel")
         self.until(
             "const input = document.querySelector('main input[list]'); if (!input) return false;"
@@ -393,7 +393,7 @@ class ConsoleTest(unittest.TestCase):
 
     def point_at(self, selector):
         """Moves the pointer to the middle of what is there now. The page is drawn anew each second,
-        so an element that selenium has found may be gone when it is to go there."""
+        so an element that selenium has found may be gone when the pointer gets there."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         x, y = self.page.execute_script(

@@ -67,7 +67,7 @@ class CrashTest(unittest.TestCase):
             self._round(forgetful(), clients, 0.2)
 
     def _round(self, server: daemon.Server, clients: list, seconds: float) -> None:
-        """Starts the server, looks at the jobs, and kills it after `seconds` of work."""
+        """Starts the server, checks the jobs, and kills it after `seconds` of work."""
         with server:
             for client in clients:
                 client.connect(server.connect())
@@ -91,7 +91,7 @@ class CrashTest(unittest.TestCase):
         return 1
 
     def _account(self, data: str, clients: list) -> None:
-        """Accounts for all jobs at the end: looks at each, takes those that are due, counts the
+        """Accounts for all jobs at the end: reads each, takes those that are due, counts the
         rest, deletes all, and checks after one more crash that none comes back."""
         with daemon.subject_durable(data) as server:
             for client in clients:

@@ -4,7 +4,7 @@ over crashes. It raises Violation when the server shows another state.
 For each job the ledger keeps the set of states that it may be in:
 - A command that was sent adds the state that it leads to, and keeps the old ones.
 - The answer leaves only the states that agree with it.
-- A look at the job (stats-job or peek) leaves only the state that was seen.
+- Reading the job (stats-job or peek) leaves only the state that was seen.
 If the server shows a state that is not in the set, it has lost, invented or resurrected a job, or
 handed it out early.
 

@@ -12,7 +12,7 @@ from wire import Closed, Connection, Reply
 _FORTY_DAYS_S = 40 * 24 * 3600
 _LONGEST_NEAR_DELAY_MS = 2000
 _VERIFIED_AT_ONCE = 500
-_KEPT_LOOKED_AT = 2000  # after each crash; at the end the client looks at all jobs
+_KEPT_LOOKED_AT = 2000  # after each crash; at the end the client reads all jobs
 _OLD_DELETES_LOOKED_AT = 300
 
 
@@ -51,7 +51,7 @@ class LoadedClient:
         # How many of the deleted jobs were deleted before the last crash.
         self._deleted_before = 0
 
-    # In each life of the server the client connects, looks at its jobs, and works until the server
+    # In each life of the server the client connects, checks its jobs, and works until the server
     # dies.
 
     def connect(self, connection: Connection) -> None:

@@ -1,5 +1,5 @@
-// Compares random expressions in many zones with a model, which looks at every minute of a stretch
-// of time, with the C library's local time.
+// Compares random expressions in many zones with a model, which tries every minute of a stretch of
+// time, with the C library's local time.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -252,8 +252,8 @@ Minute shifted(const Minute& minute, std::int64_t ahead) {
 
 constexpr std::size_t kLookBack = 2880;  // minutes
 
-// All occurrences by the rule of cron_schedule.h, found minute by minute. Those in the first
-// kLookBack minutes are left out, because the rule needs to look back that far.
+// All occurrences by the rule of cron_schedule.h, found minute by minute. The first kLookBack
+// minutes are left out, because the rule needs the time before them.
 std::vector<sys_seconds> model(const Expression& expression, const Calendar& calendar) {
   std::vector<sys_seconds> times;
   const bool every_hour = expression.every_hour();

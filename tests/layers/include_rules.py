@@ -209,7 +209,8 @@ def fault_of_own(file: str, here: Location, header: str) -> str | None:
 
 
 def room_of(path: str) -> str | None:
-    """Returns the room of a source of the server, from its path below src/; None: in none."""
+    """Returns the room of a source of the server, from its path below src/; None if it is in no
+    room."""
     parts = path.split("/")
     return parts[1] if parts[0] == "server" and len(parts) > 2 else None
 

@@ -113,7 +113,7 @@ def heading_of(line: str, below: str) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """Returns all anchors of a Markdown page. Of equal headings the second gets -1, the third
+    """Returns all anchors of a Markdown page. If headings are equal, the second gets -1, the third
     -2."""
     lines = text.split("\n")
     is_code = list(code_lines(lines))

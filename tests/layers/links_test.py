@@ -14,7 +14,7 @@ FILES = {
     "bench/peers/run": "#!/bin/sh\n",
 }
 
-# Text of docs/page.md, and what is to be reported of it.
+# Text of docs/page.md, and what the check must report about it.
 REFUSED = [
     ("[a](b.md)", "1: the link (b.md) leads to no file"),
     ("\n![a](images/b.svg)", "2: the link (images/b.svg) leads to no file"),

@@ -32,7 +32,7 @@ namespace carillon::detail {
 //   due_at(tick) noexcept
 //       The first timer that expires at `tick`; null if none is left.
 //   any() noexcept
-//       Any timer; null if there is none.
+//       Any timer; null if no timer is left.
 //   size(), bytes(), reserve(n), check_invariants()
 //
 // All contracts of TimerSet (timer_set.h) hold except the one on memory, which is O(the most timers

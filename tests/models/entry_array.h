@@ -12,7 +12,8 @@
 
 namespace carillon::detail {
 
-// The first member of each Cell. The timer is null if the cell has none, or if it was destroyed.
+// The first member of each Cell. The timer is null if the cell is free, or if the timer was
+// destroyed.
 struct CellEntry {
   TimerNode* row[2];  // a mark (timer_node.h), and the entry
 

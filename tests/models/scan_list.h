@@ -1,4 +1,4 @@
-// ScanList: timers in no order; each advance looks at all of them. Kept only to compare the wheels
+// ScanList: timers in no order; each advance reads all of them. Kept only to compare the wheels
 // with, and to test against; not installed.
 //
 // It shows what a scan costs. schedule: O(1), amortized. cancel, reschedule: O(1). advance: O(n)
@@ -6,7 +6,7 @@
 // scan. Memory: 16 bytes in the node, 16 in the list, twice the 16 while the list grows.
 //
 // Scheme 1 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), without the
-// count-down in each timer: an absolute expiry needs none. Contracts: comparison_set.h.
+// count-down in each timer: the expiry is absolute instead. Contracts: comparison_set.h.
 #pragma once
 
 #include <cstddef>
@@ -101,7 +101,7 @@ class ScanOrder {
 
   std::size_t size_ = 0;  // timers
   EntryArray<Cell> timers_{size_};
-  std::size_t scanned_ = 0;  // cells that due_at() has looked at
+  std::size_t scanned_ = 0;  // cells that due_at() has read
 };
 
 }  // namespace detail

@@ -1,6 +1,6 @@
 // Which writes a power loss may take back, while a program writes to its log.
 //
-//   SharedMemory<Disk> disk(path);     // in the writer, which is to die, and in the test
+//   SharedMemory<Disk> disk(path);     // in the writer, which will die, and in the test
 //   track_writes_in(&*disk);           // in the writer: from now on
 //   ...
 //   disk->lose_power(made, copy, random);       // in the test, when the writer is dead
@@ -31,7 +31,7 @@ struct Disk {
   static constexpr std::size_t kWrites = 1 << 14;
   static constexpr std::size_t kBytes = 64 << 20;
 
-  // What a write has in `bytes`: what was there before, and then what is to be there.
+  // What a write has in `bytes`: first the old content, then the new one.
   struct Write {
     std::uint64_t inode = 0;
     std::uint64_t at = 0;

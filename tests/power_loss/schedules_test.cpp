@@ -44,7 +44,7 @@ constexpr Millis kEvery[] = {1'000, 1'500, 7'000};
 
 struct Shared {
   SyncPolicy policy;
-  std::atomic<UtcMs> utc = kStart;           // of the virtual clock
+  std::atomic<UtcMs> utc = kStart;           // the virtual clock
   std::atomic<UtcMs> acknowledged = kStart;  // all that fired by then is durable
   Disk disk;
 };

@@ -154,7 +154,7 @@ TEST_F(AroundDamageTest, WhatIsWholeIsRead) {
   EXPECT_GT(gone_around, 0u);
 }
 
-// Of the large bodies RocksDB does not say which one is damaged.
+// RocksDB does not say which of the large bodies is damaged.
 TEST_F(AroundDamageTest, EachLargeBodyIsReadForItself) {
   const TemporaryDirectory copy;
   fs::copy(*made_ / "data", copy / "data");

@@ -150,7 +150,7 @@ TEST_F(BodyReaderTest, TwoThreadsReadAtOnce) {
   other.join();
 }
 
-// A reader that looked for more each time would be slower than one that looks one body up.
+// A reader that scanned more each time would be slower than one that looks up one body.
 TEST_F(BodyReaderTest, WhatIsPutLaterIsRead) {
   put_many(1, 20);
   for (JobId id = 1; id <= 20; ++id) expect_stored(id);

@@ -83,7 +83,7 @@ class CheckpointTest : public testing::Test {
   int copies_ = 0;
 };
 
-// Who has the path then has it alone.
+// The holder of the path then has it alone.
 TEST_F(CheckpointTest, StaysAsFlushesDoInTheDirectoryThatWasOpened) {
   append(20);
   const fs::path at = directory_ / "data";

@@ -40,7 +40,7 @@ inline std::string batch_body(std::uint64_t batch, std::uint64_t which,
   return body;
 }
 
-// write() makes watermarks durable, so that most batches must have none.
+// write() makes watermarks durable, so most batches must have no watermarks.
 inline constexpr std::uint64_t kOneWithWatermarksIn = 8;
 
 inline Watermarks watermarks_of(std::uint64_t batch) {

@@ -38,8 +38,8 @@ void set_limit(int resource, rlim_t limit) {
   EXPECT_EQ(::setrlimit(static_cast<__rlimit_resource>(resource), &both), 0);
 }
 
-// While this lives, no file can be opened. (Sanitizers open some to look at an exception, so it
-// must be gone by then.)
+// While this lives, no file can be opened. (Sanitizers open some to read an exception, so it must
+// be gone by then.)
 struct NoDescriptors {
   NoDescriptors() {
     const int lowest_free = ::dup(0);
@@ -198,8 +198,8 @@ TEST_P(DiskFull, FailsTheAppendWhileTheLogCannotGrow) {
   expect_reopened(DiskStore(directory / "data", log_alone()), *last, kBody);
 }
 
-// And here RocksDB cannot make a file, because there is a directory of its name. That is no
-// shortage: the store is to be opened anew. What was synced is in the log.
+// And here RocksDB cannot make a file, because a directory has its name. That is not a shortage:
+// the store breaks and must be opened anew. What was synced is in the log.
 TEST_P(DiskFull, OrAFileThatCannotBeMadeBreaksTheStoreAndLosesNothing) {
   constexpr std::size_t kBody = 1'000;
   const TemporaryDirectory directory;

@@ -294,7 +294,7 @@ TEST(DiskCost, OpeningDoesNotReadTheJobs) {
   const DiskStore store(directory / "data", kSmall);
   EXPECT_EQ(store.recover().tubes.size(), 1u);
   EXPECT_EQ(store.scan_due(1, {}, 10).size(), 10u);
-  EXPECT_LT(bytes_read_by_this_process() - before, 8u << 20);  // of 40 MB
+  EXPECT_LT(bytes_read_by_this_process() - before, 8u << 20);  // the bodies have 40 MB
 }
 
 // Wherever a scan begins: the jobs that were erased there are passed once.
@@ -326,8 +326,7 @@ std::uintmax_t space_taken(const std::string& path) {
   return bytes;
 }
 
-// Of jobs that come and go, small and large, 100 live at any time. Erased ones take no space for
-// long.
+// Small and large jobs come and go; 100 live at any time. Erased ones soon take no space.
 TEST(DiskCost, SpaceOfErasedJobsIsGivenBack) {
   const TemporaryDirectory directory;
   std::uintmax_t highest = 0;

@@ -143,7 +143,7 @@ class TightHistory {
   VirtualQueue queue_;
   ClientId client_ = 0;
   JobId held_ = 0;
-  std::map<JobId, UtcMs> due_;  // of the jobs that are not deleted
+  std::map<JobId, UtcMs> due_;  // due times of the jobs that are not deleted
 };
 
 class EngineBounds : public testing::TestWithParam<int> {};

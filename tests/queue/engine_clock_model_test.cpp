@@ -45,7 +45,7 @@ class WrongClocks {
  private:
   struct Job {
     std::string tube;
-    // Of the right clock, in ms. A delay is counted by the right clock.
+    // By the right clock, in ms. A delay is counted by the right clock.
     UtcMs earliest = 0;
     UtcMs latest = 0;
     bool delay = false;
@@ -67,7 +67,7 @@ class WrongClocks {
   void meet_clients() {
     worker_ = engine().connect();
     waiting_ = engine().connect();
-    // The third does nothing but watch: a tube that is forgotten is not paused any more.
+    // The third only watches: a tube that is forgotten is not paused any more.
     for (const ClientId client : {worker_, waiting_, engine().connect()}) {
       for (const char* tube : {"a", "b"}) engine().watch(client, tube);
     }
@@ -223,8 +223,8 @@ class WrongClocks {
   // A window lasts up to `kLate` longer after a boot.
   static constexpr Millis kLate = 61'000;
   struct Window {
-    JobId id = 0;       // of the job; 0 if it is gone
-    UtcMs until = 0;    // of the right clock
+    JobId id = 0;       // the job's; 0 if it is gone
+    UtcMs until = 0;    // by the right clock
     Millis window = 0;  // while the job is there
   };
   Millis a_window() { return 1 + below(one_in(2) ? 5'000 : 4'000'000); }
@@ -365,7 +365,7 @@ class WrongClocks {
 
   // --- What must hold.
 
-  // Goes on until there is nothing to do now, and looks at each job that is handed out.
+  // Goes on until there is nothing to do now, and checks each job that is handed out.
   void settle() {
     while (const auto wake = engine().next_wakeup()) {
       if (*wake > queue_.now().mono_ns) break;

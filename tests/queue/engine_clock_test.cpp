@@ -15,7 +15,7 @@ namespace {
 // How often the wall clock is wrong, in ms: ahead or behind.
 class EngineClocks : public testing::TestWithParam<std::int64_t> {
  protected:
-  // A delay that was counted by another clock than the one that shows its end may be so much late.
+  // How late a delay may be, in ms, if the clock that counted it is not the one that shows its end.
   static constexpr Millis kRounding = 2;
 
   void step(std::int64_t ms) {
@@ -24,7 +24,7 @@ class EngineClocks : public testing::TestWithParam<std::int64_t> {
     queue.engine().check_invariants();
   }
   JobState state(JobId id) { return queue.engine().job_stats(queue.now(), id)->state; }
-  // The job comes in exactly so many ms, or up to kRounding later.
+  // The job comes in exactly `ms`, or up to kRounding later.
   void expect_in(Millis ms, const std::string& body) {
     if (ms > 0) {
       queue.pass(ms - 1);
@@ -272,7 +272,7 @@ TEST_P(EngineClocks, WhatIsPutWhileTheClockIsWrongAfterABootComesInTimeOnceItIsP
   queue.put(client, "far", {.due_in = 3 * Step::kHour});
   restart();
   step(-GetParam());
-  // What was counted anew twice may be so much later.
+  // A delay that was counted anew twice may be this late.
   constexpr Millis kTwice = 3;
   queue.pass(30'000 - 1);
   EXPECT_EQ(queue.reserve(client), "TIMED_OUT");

@@ -16,7 +16,7 @@
 namespace carillon::queue {
 namespace {
 
-// Carries out all that is to be done at this moment.
+// Carries out everything that is due at this moment.
 void settle(VirtualQueue& queue) {
   for (int turns = 0; turns < 10'000; ++turns) {
     try {

@@ -34,7 +34,7 @@ struct GroupsModel {
   };
   std::map<JobId, Job> jobs;
   std::map<std::string, GroupSettings> settings;
-  std::uint64_t max_running = 0;  // of the tube
+  std::uint64_t max_running = 0;  // the tube's
   UtcMs utc = 0;
 
   GroupSettings settings_of(const std::string& group) const {
@@ -225,7 +225,7 @@ class History {
   void reserve() {
     Delivery got = *engine().reserve(client_, now(), 0);
     if (got.kind != Delivery::Kind::kReserved && !is_exact_) {
-      pass(150);  // so long a tube waits for more room
+      pass(150);  // a tube waits this long for more room
       got = *engine().reserve(client_, now(), 0);
     }
     take_deliveries();  // those of the time that has passed

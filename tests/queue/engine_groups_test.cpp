@@ -1,5 +1,5 @@
-// Groups of a tube: whose job goes out next, and that clients see one tube all the same.
-// Row Q10 of the product's table.
+// Groups of a tube: whose job goes out next, and that clients still see one tube. Row Q10 of the
+// product's table.
 
 #include <gtest/gtest.h>
 
@@ -168,7 +168,7 @@ TEST(EngineGroupsInLittleMemory, AThousandJobsOfOneGroupHideNoneOfAnother) {
     const Delivery job = *engine.reserve(again, queue.now(), 0);
     ++all[queue.word(job)];
     engine.remove(again, queue.now(), job.job.id);
-    queue.pass(150);  // so long a tube waits for more room
+    queue.pass(150);  // a tube waits this long for more room
   }
   EXPECT_EQ(all, (std::map<std::string, int>{{"a", 1'000}, {"b", 1}, {"none", 1}}));
 }
@@ -357,7 +357,7 @@ TEST_F(EngineGroups, AListGoesOnWhileItsJobsMoveAndGroupsComeAndGo) {
   EXPECT_EQ(words, (Words{"1", "3", "5", "4"}));
 }
 
-// What a step looks at does not grow with the groups.
+// The work of a step does not grow with the groups.
 TEST_F(EngineGroups, AStepOfAListIsShortHoweverManyGroupsThereAre) {
   constexpr int kGroups = 3'000;
   for (int n = kGroups; n > 0; --n)

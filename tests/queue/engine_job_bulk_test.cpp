@@ -166,7 +166,7 @@ TEST_F(JobBulks, AReasonIsTheFirstLineThatWasSaid) {
 
 class JobSpreads : public JobBulks {
  protected:
-  // Of the minute that begins in an hour.
+  // Spreads the jobs of the minute that begins in an hour.
   JobBulk spread(Millis over) {
     JobBulk bulk = bulk_of(Action::kSpread, {.due_from = begin, .due_before = begin + 60'000});
     bulk.over = over;
@@ -180,7 +180,7 @@ class JobSpreads : public JobBulks {
 TEST_F(JobSpreads, DealsAStormOutEvenly) {
   for (int i = 0; i < 6'000; ++i) queue.put(producer, "x", {.due_in = kHour});
   const std::uint64_t changed = run(spread(kHour));
-  EXPECT_GE(changed, 5'890U);  // of each minute one keeps its jobs
+  EXPECT_GE(changed, 5'890U);  // each minute keeps one of its jobs
   EXPECT_LE(changed, 5'910U);
   std::map<UtcMs, int> minutes;
   for (JobId id = 1; id <= 6'000; ++id) {

@@ -112,14 +112,14 @@ TEST_F(EngineKick, AJobThatIsBuriedMeanwhileIsNotKickedForOneThatIsGone) {
   EXPECT_EQ(counts().buried, 1u);
 }
 
-// Each step once looked at all of them, to find the last job.
+// Each step once read all of them, to find the last job.
 TEST_F(EngineKick, JobsReservedBeforeTheirTimeArePassedOverInSteps) {
   const std::vector<JobId> ids = put(101);
   for (std::size_t i = 0; i < 100; ++i)
     ASSERT_TRUE(engine.reserve_job(worker, queue.now(), ids[i]));
   int steps = 1;
   for (; !kick.done; ++steps) engine.kick(producer, queue.now(), kick);
-  EXPECT_EQ(steps, 8);  // of 16 records each
+  EXPECT_EQ(steps, 8);  // 16 records each
   EXPECT_EQ(kick.kicked, 1u);
   EXPECT_EQ(counts().ready, 1u);
 }

@@ -49,7 +49,7 @@ TEST_F(EngineLeaving, ADisconnectMakes64JobsReadyAndTheNextCallsTheOthers) {
   engine.check_invariants();
   int calls = 0;
   for (; more_to_do(); ++calls) engine.advance(queue.now());
-  EXPECT_EQ(calls, 3);  // of 200 each
+  EXPECT_EQ(calls, 3);  // 200 each
   EXPECT_EQ(counts().ready, 500u);
   for (int i = 0; i < 500; ++i) ASSERT_EQ(queue.reserve(other), std::to_string(i));
 }

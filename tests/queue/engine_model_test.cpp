@@ -26,8 +26,8 @@ constexpr Millis kLongestOutage = 2'000;
 struct HistoryOptions {
   EngineOptions engine;
   Millis farthest = 3'000;  // delays are up to 1 s more
-  // Whether at random times reads fail for a while. If so, jobs are to be loaded so early that the
-  // longest outage makes none late.
+  // Whether at random times reads fail for a while. If so, jobs are loaded early enough that the
+  // longest outage makes no job late.
   bool outages = false;
 };
 

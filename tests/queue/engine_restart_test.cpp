@@ -39,7 +39,7 @@ TEST(EngineRestart, EveryIdAndBurialIsBelowAWatermarkOfItsOwnAppendOrOneBefore) 
   }
 }
 
-// 43 bits: the number of a shard is to stand above them.
+// An id has 43 bits, because the number of a shard will stand above them.
 TEST(EngineRestart, AfterTheLastIdEveryPutIsRefusedAndNothingElse) {
   constexpr JobId kLast = 8'796'093'022'207;
   MemoryStore store;

@@ -1,6 +1,6 @@
 // Ten years of schedules on a virtual clock: with crashes, boots, appends that fail, a wall clock
 // that is wrong for a while, and zones that are changed. Beside them, the list of all moments at
-// which they should occur, made by looking at every minute.
+// which they should occur, made by trying every minute.
 //
 // An occurrence is *sheltered* if the engine ran, could append, and had the right time when it
 // came, and from some seconds before. What must hold:

@@ -93,7 +93,7 @@ class SchedulesTest : public testing::Test {
     std::sort(due.begin(), due.end());
     return due;
   }
-  // Works off one ready job, and returns false if there is none.
+  // Works off one ready job, and returns false if no job is ready.
   bool work(const std::string& tube = "default") {
     const ClientId worker = engine().connect();
     engine().watch(worker, tube);
@@ -606,7 +606,7 @@ TEST_F(SchedulesTest, ATimeThatTheClocksSkipIsSkippedOrRunAfter) {
   EXPECT_EQ(events().size(), 1u);
 }
 
-// It would be looked for until the year 9999.
+// The search for the next time would go on until the year 9999.
 TEST_F(SchedulesTest, TimesThatTheClocksAlwaysSkipAreNotLookedForForEver) {
   int looks = 0;
   VirtualQueue odd({.calendar = [&looks](const std::string&, const std::string&) -> Timetable {

@@ -23,7 +23,7 @@ class FailingStore : public MemoryStore {
   Faults faults;
   // How many jobs all appends have changed.
   std::size_t changed = 0;
-  // How often records were looked for.
+  // How often the engine has searched for records.
   mutable std::size_t looks = 0;
 
   Sequence append(const Changes& changes) override {

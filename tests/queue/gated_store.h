@@ -100,7 +100,7 @@ class GatedStore final : public Store {
   int writes_ = 0;
   int let_ = 0;
   bool open_ = false;
-  std::optional<std::string> failure_;  // of syncs
+  std::optional<std::string> failure_;  // how syncs fail
   std::optional<std::string> write_failure_;
 };
 

@@ -216,7 +216,7 @@ TEST_F(GroupCommitTest, EveryAcknowledgesNothingAfterAFailure) {
   EXPECT_EQ(reports_.count(), 1u);
 }
 
-// An interval so long that only closing ends it.
+// The interval is long: only closing ends it.
 TEST_F(GroupCommitTest, EverySyncsWhenItIsClosed) {
   store_.let_all();
   GroupCommit commit(store_, SyncPolicy::every(1h), reports_.sink());

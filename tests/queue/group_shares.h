@@ -22,7 +22,7 @@ namespace carillon::queue {
 class GroupShares {
  public:
   struct Turn {
-    Priority priority = 0;  // of the group's first job
+    Priority priority = 0;  // the one of the group's first job
     std::uint32_t weight = 1;
 
     friend bool operator==(const Turn&, const Turn&) = default;

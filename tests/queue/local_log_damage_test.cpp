@@ -112,7 +112,7 @@ TEST_F(LocalLogTest, WhatWasCutShortIsTold) {
   EXPECT_TRUE(dropped_.empty()) << "the log has gone on in a new segment: " << dropped_[0];
 }
 
-// Of three records that may reach the disk in any order the first did not.
+// Three records may reach the disk in any order, and the first one has not.
 TEST_F(LocalLogTest, ACrashOfTheMachineMayLeaveAGapAndACrashOfTheProcessMayNot) {
   constexpr std::uint64_t kBoot = 77;
   auto log = open({}, LogWrites::kBuffered, kBoot);
@@ -393,7 +393,7 @@ TEST_F(LocalLogTest, BytesOfAClientThatLookLikeARecordAreNone) {
   log->append(body, [](LogNumber) {});
   log->sync();
   log.reset();
-  blank(files().at(0), 2 * kBlock, 512);  // so that reading looks for records behind it
+  blank(files().at(0), 2 * kBlock, 512);  // so that reading searches for records behind it
   open();
   expect_found(1, 1);
 }

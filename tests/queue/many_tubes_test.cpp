@@ -39,7 +39,7 @@ void put_one_each(Engine& engine, ClientId client, std::size_t first, std::size_
   }
 }
 
-// Counts how often the engine looks for the jobs of tubes.
+// Counts how often the engine scans for the jobs of tubes.
 class CountingStore : public MemoryStore {
  public:
   mutable std::size_t scans = 0;
@@ -138,7 +138,7 @@ TEST(ManyTubes, AStartTakesTimeInProportionToThem) {
     return best;
   };
   // Four times as many take four times as long, and up to six while other programs use the caches;
-  // if each tube cost a look at all others, it would be sixteen.
+  // if each tube cost a visit to all others, it would be sixteen.
   const double few = start(15'000);
   EXPECT_LT(start(60'000), 10 * few) << few;
 }

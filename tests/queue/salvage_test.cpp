@@ -73,8 +73,8 @@ class StoreCheckSalvage : public testing::Test {
   std::vector<JobId> lost_;
 };
 
-// The records of tubes fill several blocks. That of the tube that has the groups lies in one that
-// is lost, and most of its groups lie in others.
+// The records of tubes fill several blocks. The record of the tube with the groups lies in a lost
+// block, and most of its groups lie in others.
 TEST_F(StoreCheckSalvage, ATubeOfGroupsThatIsLostIsMadeAnew) {
   constexpr std::uint32_t kTubes = 900;
   constexpr std::uint32_t kHead = 500;

@@ -1,5 +1,4 @@
-// The seed of a random test: from the environment if a history is to be replayed, else the test's
-// own.
+// The seed of a random test: from the environment, to replay a history; else the test's own.
 #pragma once
 
 #include <cstdint>

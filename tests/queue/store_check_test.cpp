@@ -274,7 +274,7 @@ TEST_F(SparseStore, ThatIsDamagedHidesNothing) {
   }
 }
 
-// Of two families: then it may be that nobody knows whether a job is still there.
+// If two families are damaged, it may be that nobody knows whether a job is still there.
 TEST_F(SparseStore, OfWhichTwoAreDamagedBringsNoErasedJobBack) {
   int pairs = 0;
   for (const fs::path& one : sparse_) {

@@ -22,7 +22,7 @@ class StoreModel {
     std::string body;
   };
 
-  // A body of which pieces are put: how many bytes it is to have, and those that it has.
+  // A body that is put in pieces: how many bytes it will have, and the bytes that it has.
   struct Unfinished {
     std::uint32_t bytes = 0;
     std::string body;
@@ -63,7 +63,7 @@ class StoreModel {
     if (changes.watermarks) watermarks = *changes.watermarks;
   }
 
-  // Returns nullptr if there is none.
+  // Returns nullptr if no job has this body.
   const Job* job_with_body(JobId body) const {
     const auto other = other_bodies.find(body);
     const auto job = jobs.find(other == other_bodies.end() ? body : other->second);

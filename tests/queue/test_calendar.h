@@ -1,6 +1,6 @@
 // A calendar for tests: expressions are "daily HH:MM", and the zones are UTC, Summer (as Berlin's
 // clocks go) and Later (three hours behind UTC). All occurrences from 2020 to 2040 are found by
-// looking at every minute.
+// trying every minute.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class TestCalendar {
     };
   }
 
-  // The clocks of the zone Summer are ahead by so much.
+  // By how much the clocks of the zone Summer are ahead.
   static UtcMs summer(UtcMs utc) {
     static const std::vector<UtcMs> changes = summer_changes();
     const auto before = std::upper_bound(changes.begin(), changes.end(), utc) - changes.begin();

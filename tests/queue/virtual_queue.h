@@ -68,7 +68,7 @@ class VirtualQueue {
   }
   // Sets the wall clock alone; the engine learns of it with the next command.
   void set_wall_clock(UtcMs utc) { now_.utc_ns = utc * kMs; }
-  // The same, by so many ms forward, or back if negative.
+  // The same, by `ms` forward, or back if negative.
   void step_wall_clock(std::int64_t ms) { now_.utc_ns += static_cast<std::uint64_t>(ms) * kMs; }
   // Moves both clocks on; the engine learns of it with the next command.
   void add_ns(std::uint64_t ns) {
@@ -95,8 +95,8 @@ class VirtualQueue {
   JobId put(ClientId client, std::string_view body, PutOrder order = {}) {
     return engine_->put(client, now_, order, body).id;
   }
-  // Returns the body of the job that a reserve without waiting gives, or a word that says why there
-  // is none.
+  // Returns the body of the job that a reserve without waiting gives, or a word that says why it
+  // gives no job.
   std::string reserve(ClientId client) {
     std::optional<Delivery> got = engine_->reserve(client, now_, 0);
     while (!got) {  // expired jobs stand before the others

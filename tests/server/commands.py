@@ -17,7 +17,7 @@ class Job(NamedTuple):
 class Command:
     parts: Tuple[Union[bytes, Job], ...]
     replies: int = 1  # 2 when the server reads the intended body as another command
-    job: Optional[int] = None  # of a put: the number of its job
+    job: Optional[int] = None  # for a put: the number of its job
     may_wait: bool = False  # a reserve that waits when nothing is ready
     ends: bool = False  # the server closes instead of answering
     # Sent instead to beanstalkd 1.12, where 1.12 differs from 1.13.

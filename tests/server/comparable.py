@@ -21,7 +21,8 @@ _MASKED = {
     "stats-tube": set(),
 }
 # Carillon's own fields of stats, in their order. They come after beanstalkd's. The bodies of
-# stats-tube and stats-job have none, because the test suites of clients compare them as a whole.
+# stats-tube and stats-job have no own fields, because the test suites of clients compare them as a
+# whole.
 OWN_STATS = (
     "current-jobs-loaded",
     "connections-closed-stalled",

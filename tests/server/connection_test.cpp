@@ -120,7 +120,7 @@ TEST_F(ConnectionTest, WhileItLingersItReadsOnceATurn) {
   }
 }
 
-// While it rests, others take so much memory that it has too many unsent replies to read on.
+// While it rests, other connections take memory, until it has too many unsent replies to read on.
 TEST_F(ConnectionTest, WhenItsRepliesHaveLeftItGoesOn) {
   Pair pair(io, server.service, owner);
   pair.connection->read_on();

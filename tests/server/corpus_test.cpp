@@ -1,4 +1,4 @@
-// The corpora of the fuzzers of both protocols, and random changes of them: what the fuzzers look
+// The corpora of the fuzzers of both protocols, and random changes of them: what the fuzzers search
 // for, in each run of the tests.
 #include <gtest/gtest.h>
 

@@ -117,7 +117,7 @@ class LogTest(FaultCase):
                     self.assertLess(time.monotonic(), deadline, server.log())
                     server.process.send_signal(second)
                     time.sleep(0.01)
-                # Of two that are there together, the system hands out the lower one first.
+                # If two are pending together, the system hands out the lower one first.
                 self.assertIn(server.process.returncode, (-first, -second))
                 rule.stop()
                 self.assert_kept({job: b"before"}, unanswered=1)
@@ -224,7 +224,7 @@ def _flip(block):
 
 
 def _lose_its_last_sector(block):
-    """The body is so long that the record has several."""
+    """The body is long enough for several sectors."""
     last = (len(block.rstrip(b"\0")) - 1) // 512 * 512
     assert last > 0
     block[last : last + 512] = bytes(512)
@@ -315,7 +315,8 @@ class StateTest(FaultCase):
 
     def test_no_memory_in_the_midst_of_a_write(self):
         server = self.start()
-        rule = self.faults.fail("allocate", "memory:1048576", after=2)  # of memtables
+        # RocksDB allocates memtables of this size.
+        rule = self.faults.fail("allocate", "memory:1048576", after=2)
         jobs, answer = put_until_it_fails(server.connect(), b"small" * 400, _FLUSHED)
         self.assertEqual(answer, FAILED)
         self.assertEqual(rule.failed, 1)

@@ -45,8 +45,8 @@ class DiskSpaceTest(unittest.TestCase):
         return server
 
     def put_until(self, client: Connection, done, body=b"job") -> Reply:
-        """Puts jobs until `done` is true for a reply, and returns that. The server looks at the
-        disk ten times a second, and goes on after a shortage in a thread of its own."""
+        """Puts jobs until `done` is true for a reply, and returns that. The server checks the disk
+        ten times a second, and goes on after a shortage in a thread of its own."""
         end = time.monotonic() + 20
         while not done(reply := client.call(b"put 0 0 3600 %d" % len(body), body)):
             self.assertLess(time.monotonic(), end, reply)
@@ -85,7 +85,7 @@ class DiskSpaceTest(unittest.TestCase):
         while (reply := client.call(b"put 0 0 3600 %d" % len(_BODY), _BODY)) != _REFUSED:
             ids.append(reply.number())
         self.assertGreater(len(ids), 100)
-        # Meanwhile a flush may have given so much back that puts are taken again.
+        # Meanwhile a flush may have given back enough space for puts.
         self.assertEqual(client.call(b"delete %d" % ids.pop(0)), said(b"DELETED"))
 
         server.kill()

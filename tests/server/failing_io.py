@@ -76,7 +76,7 @@ class Rule:
         _HOLDS.pack_into(self._memory, self._at + _HOLDS_AT, 0)
 
     def wait(self, what: str = "failed", count: int = 1, seconds: float = 20.0) -> None:
-        """Waits until so many calls have failed (or, with "seen", have begun)."""
+        """Waits until this many calls have failed (or, with "seen", have begun)."""
         deadline = time.monotonic() + seconds
         while getattr(self, what) < count:
             assert time.monotonic() < deadline, f"{getattr(self, what)} calls {what}, not {count}"
@@ -120,7 +120,7 @@ class Faults(contextlib.AbstractContextManager):
     ) -> Rule:
         """Makes calls fail with `error` from now on: those named in `calls` (words of CALLS) on
         files whose whole path fits `pattern` (as of a shell, but `*` is for slashes too). The first
-        `after` of them pass, the next `times` fail, the others pass. With `holds` a call that is to
+        `after` of them pass, the next `times` fail, the others pass. With `holds` a call that will
         fail does so only after release(), and it takes `takes_ms` ms more. With an `error` of 0 it
         passes then."""
         assert self._used < _RULES, "too many rules"

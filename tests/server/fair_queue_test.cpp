@@ -1,4 +1,5 @@
-// Who is served next, and for how long: on a virtual clock, with clients that are only numbers.
+// The order in which clients are served, and for how long: on a virtual clock, with clients that
+// are only numbers.
 
 #include "server/net/fair_queue.h"
 
@@ -16,7 +17,7 @@ namespace carillon::server {
 namespace {
 
 constexpr std::int64_t kQuantum = 100;
-constexpr std::int64_t kNoRound = 1'000'000;  // so long that the quantum is never less
+constexpr std::int64_t kNoRound = 1'000'000;  // long enough that the quantum is never less
 
 // A client with commands that each take some time.
 struct Customer : FairQueue::Member {

@@ -86,9 +86,9 @@ class FaultCase(unittest.TestCase):
         self.assertIn(why, lines[0])
 
     def assert_kept(self, acknowledged: dict, deleted=(), unanswered: int = 0):
-        """A new server has all of `acknowledged` (id to body), and none of `deleted`. Of so many
-        puts that were `unanswered`, or answered INTERNAL_ERROR when the store failed, it may have
-        the jobs. Deletes all of them."""
+        """A new server has all of `acknowledged` (id to body), and none of `deleted`. It may also
+        have jobs of the `unanswered` puts: the number of puts without an answer, or with
+        INTERNAL_ERROR when the store failed. Deletes all of them."""
         server = self.start()
         client = server.connect()
         found = {}
@@ -103,8 +103,9 @@ class FaultCase(unittest.TestCase):
 
 def put_until_it_fails(client, body: bytes, bytes_at_most: int):
     """Puts jobs, BATCH of them at a time. Returns those that were acknowledged (id to body), and
-    the first answer that was none: None if the server closed the connection without one. A later
-    put of the same batch may be acknowledged: it can be small enough for the room that is left."""
+    the first answer that was no acknowledgement: None if the server closed the connection without
+    one. A later put of the same batch may be acknowledged: it can be small enough for the room that
+    is left."""
     acknowledged = {}
     batch = (b"put 0 0 600 %d\r\n%s\r\n" % (len(body), body)) * BATCH
     for _ in range(bytes_at_most // len(batch)):

@@ -24,7 +24,7 @@ namespace {
 
 class HostileClients : public RunningLoop {
  protected:
-  // Sends so many commands at once and reads their answers, in steps of 1 000. `command` and
+  // Sends `commands` commands at once and reads their answers, in steps of 1 000. `command` and
   // `answer` return the n-th, from 0 on.
   using Text = std::function<std::string(int)>;
   static void pipeline(Peer& peer, int commands, const Text& command, const Text& answer) {

@@ -17,7 +17,7 @@ class HttpBatches : public HttpSession {
   Answer batch(std::string_view body, std::string_view headers = "") {
     return ask("POST", "/v1/tubes/mail/jobs:batch", body, headers);
   }
-  // Returns the header's line behind the name; empty if there is none.
+  // Returns the rest of the header's line after the name; empty if the header has no such line.
   static std::string line_of(const Answer& answer, std::string_view name) {
     const std::size_t at = answer.head.find(name);
     return at == std::string::npos ? "" : answer.head.substr(at, answer.head.find('\r', at) - at);

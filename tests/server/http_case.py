@@ -10,7 +10,7 @@ import daemon
 
 
 class HttpCase(unittest.TestCase):
-    options = ()  # of the server
+    options = ()  # for the server
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="carillon-http.")

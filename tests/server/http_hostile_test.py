@@ -14,7 +14,7 @@ import daemon
 from http_case import HttpCase
 
 HEAD = b"Host: localhost\r\n"
-# Of the median reply to others. Generous: a sanitizer build on a busy machine.
+# In seconds, for the median reply to others. Generous: a sanitizer build on a busy machine.
 FAST = 0.2
 
 
@@ -42,7 +42,7 @@ class HostileHttp(HttpCase):
         return reply.status, reply.read()
 
     def median_wait(self, count=30):
-        """Of another client that puts a job."""
+        """How long another client waits that puts a job."""
         waits = []
         for _ in range(count):
             begun = time.monotonic()

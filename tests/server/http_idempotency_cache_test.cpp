@@ -55,7 +55,7 @@ class HttpFirstAnswers : public HttpSession {
   static bool is_replayed(const Answer& answer) {
     return answer.head.find("Idempotent-Replayed: true\r\n") != std::string::npos;
   }
-  // Of the first job.
+  // The lease of the first job.
   static std::string lease_of(const Answer& answer) {
     return std::string(answer.value().at("jobs").at(0).at("lease").as_string());
   }

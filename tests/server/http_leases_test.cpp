@@ -119,7 +119,8 @@ TEST_F(HttpLeases, ATokenIsStaleWhenTheTimeIsOver) {
   EXPECT_EQ(end(second, "ack").status, 204);
 }
 
-// Who has a lease knows nothing of the others': each worker's token ends with 128 random bits.
+// A client with a lease knows nothing about other leases: each worker's token ends with 128 random
+// bits.
 TEST_F(HttpLeases, TheTokenOfAnotherLeaseCannotBeGuessed) {
   ask("POST", "/v1/tubes/mail/jobs", "a");
   ask("POST", "/v1/tubes/mail/jobs", "b");
@@ -204,7 +205,7 @@ TEST_F(HttpLeases, TheWorkerLearnsThatACancelIsAskedFor) {
   EXPECT_EQ(state(2), "gone");
 }
 
-// Until the worker that waits has its answer, its token is none.
+// A token is not good before the waiting worker has its answer.
 TEST_F(HttpLeases, ATokenIsGoodOnceItWasGiven) {
   Session other(server.service, names);
   put("{}");
@@ -241,7 +242,8 @@ TEST_F(HttpLeases, ManyJobsComeWithinWhatAReplyMayHave) {
   EXPECT_EQ(jobs(reserve()).size(), 0u);
 }
 
-// The bodies come late, and so the leases begin late. A job whose time was over is not told of.
+// The bodies come late, and so the leases begin late. A job whose time was over is left out of the
+// answer.
 TEST_F(HttpLeases, ALeaseBeginsWhenTheBodiesAreThere) {
   put(R"({"ttr":"10s"})");
   server.store.bodies_are_on_disk = true;

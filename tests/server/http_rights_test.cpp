@@ -1,4 +1,4 @@
-// What a token allows over HTTP, and what its description tells of it.
+// What a token allows over HTTP, and what the API's description says about it.
 #include <sys/stat.h>
 #include <unistd.h>
 

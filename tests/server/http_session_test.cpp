@@ -315,7 +315,7 @@ TEST_F(HttpSession, RefusesJsonOfManyParts) {
   EXPECT_EQ(put("{\"body\":\"" + std::string(1 << 20, 'x') + "\"}").status, 413);
 }
 
-// Who checks a request in front of the server may look at the other one.
+// A proxy that checks a request in front of the server may read the other one.
 TEST_F(HttpSession, RefusesWhatComesTwice) {
   const std::string twice = "an object of the JSON has a name twice";
   EXPECT_EQ(put(R"({"body":"a","body":"b"})").detail(), twice);
@@ -392,7 +392,7 @@ TEST_F(HttpSession, RefusesAKeyOrAGroupWithAQuoteInFront) {
   EXPECT_EQ(ask("PUT", "/v1/tubes/mail/keys/%22a", "a").status, 400);
   EXPECT_EQ(ask("PATCH", "/v1/tubes/mail/groups/%22a", R"({"weight":2})").status, 400);
   EXPECT_EQ(put(R"({"key":"a\"b"})").status, 201);
-  // What the store of an earlier version has is there all the same.
+  // Names that an earlier version has stored are still there.
   server.engine.use(session.client(), "mail");
   server.engine.put(session.client(), server.now, {.key = "\"old", .group = "\"old"}, "x");
   EXPECT_EQ(ask("GET", "/v1/tubes/mail/keys/%22old").status, 200);

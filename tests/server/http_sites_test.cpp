@@ -1,4 +1,5 @@
-// Who may send a request: pages of this server, links of others, and whoever knows its name.
+// Which senders of a request are let in: pages of this server, links of others, and everybody who
+// knows its name.
 #include <string>
 #include <string_view>
 

@@ -30,7 +30,7 @@ class Peer {
                         path);
   }
 
-  // What comes behind each answer from now on: as a second write, or "" for none.
+  // What comes behind each answer from now on, as a second write. "" turns it off.
   void send_more(const std::string& text) { more_ = text; }
 
  private:

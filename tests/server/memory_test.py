@@ -23,7 +23,7 @@ def highest_memory(server: daemon.Server) -> int:
 
 
 def limit_memory(server: daemon.Server, more: int) -> None:
-    """From now on the system gives the process at most so many bytes more."""
+    """From now on the system gives the process at most this many bytes more."""
     server.connect().call(b"list-tube-used")  # it has taken what it takes at its start
     with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
         line = next(line for line in status if line.startswith("VmData"))

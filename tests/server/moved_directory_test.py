@@ -33,7 +33,7 @@ class MovedDirectoryTest(unittest.TestCase):
         return server
 
     def put(self, client, jobs: dict, tag: bytes, most: int = 400):
-        """Puts so many, or until the server ends. Adds those that were acknowledged to `jobs`."""
+        """Puts `most` jobs, or until the server ends. Adds the acknowledged ones to `jobs`."""
         try:
             for n in range(most):
                 body = tag + b"%d " % n + _LARGE

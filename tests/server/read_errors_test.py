@@ -34,7 +34,7 @@ class ReadErrorsTest(unittest.TestCase):
         bodies by (priority, id)."""
         server = self.start()
         client = server.connect()
-        # Those of 8 000 bytes are in files of their own.
+        # Bodies of 8 000 bytes are in files of their own.
         bodies = [b"%08d" % n * (1_000 if n % 100 == 0 else 1) for n in range(20_000)]
         for n, body in enumerate(bodies):
             client.send(b"put %d 0 600 %d\r\n%s\r\n" % (n % 7, len(body), body))

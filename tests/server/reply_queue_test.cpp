@@ -1,4 +1,4 @@
-// Replies leave in order, and none leaves before the change that it tells of is durable.
+// Replies leave in order, and none leaves before the change that it reports is durable.
 
 #include "server/net/reply_queue.h"
 

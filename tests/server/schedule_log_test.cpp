@@ -80,7 +80,7 @@ TEST_F(ScheduleLogTest, ManySchedulesHaveLittleOfTheLog) {
   for (int n = 0; n < 1'500; ++n) set("s" + std::to_string(n), 1'000);
   const std::vector<std::string> lines = pass(10);
   EXPECT_LE(lines.size(), 10U * 21U);
-  EXPECT_GE(lines.size(), 8U * 21U);  // the first jobs overlap with none
+  EXPECT_GE(lines.size(), 8U * 21U);  // the first jobs do not overlap
 }
 
 TEST_F(ScheduleLogTest, AScheduleOfManyHasALineAMinuteToo) {

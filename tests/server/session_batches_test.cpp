@@ -53,7 +53,7 @@ TEST_F(SessionBatches, DefaultsOfKeysAndExpiriesAreOfTheJobsThatHaveThem) {
             "REFUSED 1 BAD_OPTION key-window: needs a key\r\n");
 }
 
-// Of jobs of this size 17 fit into a reply, and the next one does not.
+// A reply has room for 17 jobs of this size, and not for the next one.
 TEST_F(SessionBatches, GroupsTakeTurnsFromReplyToReply) {
   const std::string rest(59'999, 'x');
   for (int n = 0; n < 17; ++n)

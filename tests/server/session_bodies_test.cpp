@@ -1,5 +1,5 @@
 // Bodies that are not at hand: the session waits for each, in order with its replies, and the job
-// is neither lost nor held for nobody, whatever happens meanwhile.
+// is neither lost nor left reserved without a worker, whatever happens meanwhile.
 
 #include <gtest/gtest.h>
 

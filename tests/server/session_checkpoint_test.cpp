@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 class SessionCheckpoint : public testing::Test {
  protected:
-  // Returns the checkpoint's directory in the reply; fails if there is none.
+  // Returns the checkpoint's directory in the reply; fails if the reply has no directory.
   std::string path_in(const std::string& reply) {
     const std::size_t end = reply.find("\r\n");
     EXPECT_TRUE(reply.starts_with("CHECKPOINT 0 ")) << reply;

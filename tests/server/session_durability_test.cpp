@@ -1,4 +1,4 @@
-// No reply leaves before the change that it tells of is durable, a failing store is reported to the
+// No reply leaves before the change that it reports is durable, a failing store is reported to the
 // client, and unread replies do not pile up.
 
 #include <gtest/gtest.h>

@@ -161,7 +161,7 @@ TEST_F(SessionLists, WaitsForBodiesThatAreOnDisk) {
   EXPECT_NE(page.find("\"body_bytes\":3,\"body\":\"new\""), std::string::npos) << page;
 }
 
-// Also if the body that fills the page is the last of those that one step has looked at.
+// Also if the body that fills the page is the last one that a step has scanned.
 TEST_F(SessionLists, APageThatABodyOnDiskFillsLeavesOutNoJob) {
   const std::string body(65'000, 'x');
   for (int i = 0; i < 90; ++i) client.say("put 0 100 60 65000\r\n" + body + "\r\n");

@@ -65,7 +65,7 @@ TEST_F(SessionMemory, TheMoreIsTakenTheFewerRepliesMayBeUnread) {
   one.hang_up();
   expect_most(server.service, 390'000u / 16);
   TestServer small({.memory = 40'000});
-  expect_most(small.service, 8u << 10);  // each client has so much
+  expect_most(small.service, 8u << 10);  // each client has this much
 }
 
 // Each takes an eighth of what is free at most, so there is something for one that comes later.

@@ -1,4 +1,5 @@
-// Who speaks another protocol is turned away before any command is carried out: browsers above all.
+// Clients of another protocol, above all browsers, are turned away before any command is carried
+// out.
 
 #include <gtest/gtest.h>
 

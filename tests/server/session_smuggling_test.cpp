@@ -27,7 +27,7 @@ class SessionSmuggling : public testing::Test {
     return stats && stats->jobs.ready == 1 && stats->jobs.delayed == 1;
   }
 
-  // What a client is answered that says this, in pieces of so many bytes, and what it does next.
+  // What the server answers to these bytes, sent in pieces of `piece` bytes, and whether it closes.
   struct Outcome {
     std::string replies;
     bool is_closed = false;

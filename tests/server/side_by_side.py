@@ -56,7 +56,7 @@ def _start(share: list) -> tuple:
     child = os.fork()
     if child:
         return child, output
-    random.seed()  # else all children look for free ports in the same order
+    random.seed()  # else all children try free ports in the same order
     code = 1
     try:
         os.dup2(output.fileno(), 1)

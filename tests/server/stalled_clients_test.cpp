@@ -98,8 +98,8 @@ TEST_F(StalledClients, UnixSocketsAreClosedToo) {
   expect_closed(peer, before, kShort);
 }
 
-// Whoever may not say anything could keep all connections that the server has: with a byte now and
-// then, too.
+// Clients without a token could keep all connections that the server has: with a byte now and then,
+// too.
 TEST_F(StalledClients, WhoShowsNoTokenDoesNotStay) {
   const std::string file = path_ + ".tokens";
   const Token token{.name = "ci", .scopes = parse_scopes("work"), .tubes = {}};

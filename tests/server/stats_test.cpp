@@ -148,7 +148,7 @@ TEST(Stats, CountsJobsConnectionsAndCommands) {
   EXPECT_EQ(stats["version"].front(), '"');
 }
 
-// The server itself is told of the failure, for its log.
+// The server itself learns of the failure, for its log.
 TEST(Stats, IsAnsweredThoughJobsCannotBeLoaded) {
   TestServer server;
   Client client(server);

@@ -29,7 +29,7 @@ namespace carillon::server::beanstalk {
 class BreakableStore : public queue::Store {
  public:
   bool appends_fail = false;
-  int fail_after = -1;  // appends fail after so many more; -1: they do not
+  int fail_after = -1;  // appends fail after this many more; -1: they do not
   bool scans_fail = false;
   bool records_fail = false;
   bool bodies_fail = false;
@@ -138,7 +138,7 @@ class Client {
   void hang_up() { session_.reset(); }
   std::string_view unused() const { return unused_; }
 
-  // Replies that tell of changes up to this sequence number may leave.
+  // Replies may leave that report changes up to this sequence number.
   queue::Sequence durable = UINT64_MAX;
 
  private:
@@ -206,8 +206,8 @@ class TestServer {
   }
 
   queue::Now now{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 5'000'000'000};
-  // Each reading of the clock by a session moves it on by so much. A session takes turns of
-  // `turn_ns`.
+  // Each reading of the clock by a session moves it on by `reading_takes_ns`. A session takes turns
+  // of `turn_ns`.
   std::uint64_t reading_takes_ns = 0;
   std::uint64_t turn_ns = 1'000;
   BreakableStore store;

@@ -47,8 +47,8 @@ class _Script:
 
     @staticmethod
     def poke(connection) -> None:
-        """Makes beanstalkd look at this connection's jobs again. If a ttr ends in the very
-        microsecond in which beanstalkd looks, it does nothing until the connection's next
+        """Makes beanstalkd check this connection's jobs once more. If a ttr ends in the very
+        microsecond in which beanstalkd checks, it does nothing until the connection's next
         command."""
         connection.call(b"list-tube-used")
 

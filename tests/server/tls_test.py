@@ -126,7 +126,7 @@ class Strangers(TlsCase):
             self.assertIn(b"cmd-put: 0", stats)
 
     def test_a_plain_health_check_of_this_machine_is_no_stranger(self):
-        """That of the image asks so, every 10 seconds."""
+        """The health check of the image asks like this, every 10 seconds."""
         with self.serve("--http", "127.0.0.1:0") as server:
             with socket.create_connection(("127.0.0.1", server.http_port())) as plain:
                 plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

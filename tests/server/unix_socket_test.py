@@ -1,4 +1,4 @@
-"""Who may connect to the Unix socket of `carillon serve`: --socket-mode and --socket-group."""
+"""Which users may connect to the Unix socket of `carillon serve`: --socket-mode, --socket-group."""
 
 import contextlib
 import grp

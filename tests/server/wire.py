@@ -19,7 +19,7 @@ class NoReply(Exception):
 
 class Reply(NamedTuple):
     line: bytes  # without CRLF
-    body: Optional[bytes]  # without CRLF; None when this kind of reply has none
+    body: Optional[bytes]  # without CRLF; None if this kind of reply has no body
 
     @property
     def word(self) -> bytes:
@@ -176,7 +176,8 @@ class Connection:
         self._received += data
 
     def _take(self) -> Optional[Reply]:
-        """Removes one whole reply from the received bytes and returns it; None if there is none."""
+        """Removes one whole reply from the received bytes and returns it; None if no reply is
+        whole."""
         end = self._received.find(b"\r\n")
         if end < 0:
             return None

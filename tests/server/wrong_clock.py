@@ -46,7 +46,7 @@ class Clock(contextlib.AbstractContextManager):
         self.close()
 
     def set(self, error: float) -> None:
-        """From now on the wall clock is ahead by so many seconds; behind, if negative."""
+        """From now on the wall clock is ahead by this many seconds; behind, if negative."""
         self._error_ns = int(error * 1_000_000_000)
         struct.pack_into("=q", self._memory, 0, self._error_ns)
 

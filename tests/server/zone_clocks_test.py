@@ -1,5 +1,5 @@
 """Schedules of the real server, over the two nights on which the clocks of their zone change: one
-time of day is skipped, one comes twice and fires once, and the log tells of each."""
+time of day is skipped, one comes twice and fires once, and the log names each."""
 
 import datetime
 import tempfile

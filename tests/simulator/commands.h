@@ -158,13 +158,13 @@ struct Command {
   // list-jobs, cancel-jobs, retry-jobs, move-jobs, spread-jobs
   queue::JobFilter filter = {};
   queue::Millis over = 0;  // spread-jobs
-  // Of a page that follows on another one: the jobs of those before, and the last append when the
-  // first one was made; 0: it is not known what they had.
+  // For a page that follows on another one: the jobs of the pages before, and the last append when
+  // the first page was made. 0: it is not known what they had.
   bool goes_on = false;
   std::set<queue::JobId> listed = {};
   std::uint64_t listed_at = 0;
   std::string to = {};         // move-jobs
-  bool dry_run = false;        // of those that change many jobs
+  bool dry_run = false;        // for commands that change many jobs
   std::string schedule = {};   // all about schedules but list-schedules: the name
   queue::Schedule asked = {};  // set-schedule; without a tube: the one in use
   bool pauses = false;         // set-schedule

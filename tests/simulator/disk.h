@@ -13,9 +13,9 @@
 // What a power loss leaves
 // - *Bytes.* A page of 4 KiB that was overwritten and not synced is as it was before, or as it was
 //   written, or each of its sectors of 512 bytes is one or the other. Each page has a fate of its
-//   own. Of bytes that were added to a file the first few are there, as ext4 and XFS have it: a
-//   size grows only over bytes that are on the disk. (POSIX would allow anything there; RocksDB
-//   refuses a MANIFEST with holes.) A write with O_DSYNC is durable when it returns.
+//   own. If bytes were added to a file, only the first few of them may be there, as ext4 and XFS
+//   have it: a size grows only over bytes that are on the disk. (POSIX would allow anything there;
+//   RocksDB refuses a MANIFEST with holes.) A write with O_DSYNC is durable when it returns.
 // - *Names.* That a file was made, renamed, linked or deleted is durable after an fsync of its
 //   directory, and not before. A power loss keeps the first few of the changes of a directory, as
 //   ext4 and XFS do. (POSIX would allow any of them; RocksDB's CURRENT relies on the order.) A sync
@@ -53,12 +53,12 @@ using Random = std::mt19937_64;
 class Disk {
  public:
   static constexpr std::string_view kRoot = "/simulated";
-  // Descriptors of the disk begin here: no process has so many others.
+  // Descriptors of the disk begin here: no process has as many others.
   static constexpr int kFirstDescriptor = 1'000'000;
   static constexpr std::size_t kPage = 4'096;
   static constexpr std::size_t kSector = 512;
 
-  // How often calls fail: one in so many; 0: none does.
+  // How often calls fail: one call in this many; 0: no call fails.
   struct Faults {
     std::uint32_t writes = 0;  // and all else that changes something, but syncs
     std::uint32_t syncs = 0;
@@ -68,7 +68,7 @@ class Disk {
 
   // The one disk of this process, empty and without limits. Ends the one before.
   static Disk& mount();
-  // Returns nullptr if there is none.
+  // Returns nullptr if no disk is mounted.
   static Disk* mounted();
   // Returns true if the path belongs to the disk.
   static bool has(const char* path);
@@ -115,7 +115,7 @@ class Disk {
   off_t seek(int fd, off_t by, int from);
   int sync(int fd);
   int resize(int fd, off_t size);
-  int allocate(int fd, off_t size);  // makes the file at least so long
+  int allocate(int fd, off_t size);  // makes the file at least this long
   int get_flags(int fd);
   int set_flags(int fd, int flags);
   int lock(int fd, int operation);

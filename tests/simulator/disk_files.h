@@ -54,7 +54,7 @@ struct Disk::File {
   std::vector<char> bytes;
   Names names;
 
-  // Of the pages that were changed since they were durable: what is durable of them.
+  // For each page that was changed since it was durable: its durable content.
   std::map<std::size_t, std::unique_ptr<Page>> unsynced;
   // The same for pages that a failed sync has not written.
   std::map<std::size_t, std::unique_ptr<Page>> never_written;

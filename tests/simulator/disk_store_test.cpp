@@ -45,8 +45,8 @@ TEST(SimulatedDiskStoreTest, MakesDurableTheNameOfADirectoryThatAStartBeforeHasM
   }
 }
 
-// A sync has failed, and the process has ended. The page cache still has what was to be written,
-// and no later sync writes it. The next start must not take it for durable.
+// A sync has failed, and the process has ended. The page cache still has what should have been
+// written, and no later sync writes it. The next start must not take it for durable.
 TEST(SimulatedDiskStoreTest, BuildsOnNothingThatAFailedSyncHasLeftInThePageCache) {
   begin_simulation(1);
   Random random(queue::seed_or(1));
@@ -78,7 +78,7 @@ TEST(SimulatedDiskStoreTest, BuildsOnNothingThatAFailedSyncHasLeftInThePageCache
 
 // A disk is full for a while, so that flushes fail, and the appends are refused until RocksDB has
 // resumed. It says then that the next flush is done before it has written anything. What that flush
-// is to write must stay in the log.
+// will write must stay in the log.
 TEST(SimulatedDiskStoreTest, KeepsInTheLogWhatAFlushAfterAFailedOneHasNotWritten) {
   begin_simulation(1);
   Random random(queue::seed_or(1));
@@ -99,7 +99,7 @@ TEST(SimulatedDiskStoreTest, KeepsInTheLogWhatAFlushAfterAFailedOneHasNotWritten
           if (refusals >= 3 && random() % 2 == 0) break;
         } catch (const queue::StoreError&) {
           virtual_time().pass(2'000'000'000);
-          run_others();  // in so long a time
+          run_others();  // this takes long enough
           ASSERT_EQ(store.failure(), "");
           if (++refusals == 3) disk.set_capacity(UINT64_MAX);
         }
@@ -113,7 +113,7 @@ TEST(SimulatedDiskStoreTest, KeepsInTheLogWhatAFlushAfterAFailedOneHasNotWritten
 }
 
 // RocksDB reads each table that it has just written. When that fails again and again, it leaves a
-// flush in its queue. The store must tell of a failure then, and not wait for that flush for ever.
+// flush in its queue. The store must report a failure then, and not wait for that flush for ever.
 TEST(SimulatedDiskStoreTest, DoesNotWaitForAFlushThatIsLeftInTheQueue) {
   begin_simulation(1);
   Random random(queue::seed_or(1));

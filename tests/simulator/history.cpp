@@ -135,7 +135,7 @@ void HistoryStore::check_nothing_is_left(const StoreModel& found, const queue::S
   });
 }
 
-// Of those that were changed in the last life of the server, and those that it left.
+// Checks the keys that were changed in the last life of the server, and those that it left.
 void HistoryStore::check_no_key_is_left(const StoreModel& found, const queue::Store& store) const {
   const auto check = [&](std::uint32_t tube, const std::string& key) {
     if (store.find_key(tube, key) == found.find_key(tube, key)) return;
@@ -225,7 +225,7 @@ void HistoryStore::forget_old_changes() {
   many_changes_ = changed_at_.size();
 }
 
-// Of those that an append changes, as they are now. Bodies are counted apart.
+// The hash of the records that an append changes, as they are now. Bodies are counted apart.
 std::uint64_t HistoryStore::hash_of_records(const queue::Changes& changes) const {
   std::uint64_t hash = hash_of(state_.watermarks);
   for (const queue::JobChange& change : changes.jobs) {

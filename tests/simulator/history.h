@@ -76,12 +76,12 @@ class HistoryStore final : public queue::Store {
   std::uint64_t opened_at() const { return opened_at_; }
   // The append that changed the job last, or deleted it; 0 if it is long ago or was never there.
   std::uint64_t changed_at(queue::JobId id) const;
-  // The same for who has the key; for a token, if `tube` is empty.
+  // The same for the holder of the key; for a token, if `tube` is empty.
   std::uint64_t key_changed_at(std::string_view tube, std::string_view key) const;
   // Returns true if the last start found the job without its last change, or does not find it.
   bool has_lost_change_of(queue::JobId id) const { return lost_.contains(id); }
-  // A client has been told of this append: no death of the process may undo it. Throws Violation
-  // if no sync() has covered it yet; if `written_is_enough`, no sync() or write().
+  // A client knows this append: no death of the process may undo it. Throws Violation if no sync()
+  // has covered it yet; if `written_is_enough`, no sync() or write().
   void told(std::uint64_t number, bool written_is_enough);
   // What was told is lost by a power loss, as the mode has it; what was synced is not.
   void lose_power_unless_synced() { told_ = durable_; }
@@ -89,18 +89,18 @@ class HistoryStore final : public queue::Store {
   void closed() { told_ = last_; }
 
   const queue::StoreModel& state() const { return state_; }
-  // The record of a tube, or of a group of it; nullptr if there is none.
+  // The record of a tube, or of a group of it; nullptr if it has no record.
   const queue::TubeRecord* find_tube(std::string_view tube, std::string_view group = {}) const;
-  // Whose records were changed since the last forget_changed(), in more than their due times.
+  // Jobs whose records were changed since the last forget_changed(), in more than their due times.
   const std::set<queue::JobId>& changed() const { return changed_; }
-  // Whose due times alone were changed since then.
+  // Jobs of which only the due times were changed since then.
   const std::set<queue::JobId>& due_changed() const { return due_changed_; }
   // The record of a job before its last change since then; none if it was not changed.
   std::optional<queue::JobRecord> before(queue::JobId id) const;
-  // The same of a key, or as it is if that was not changed; none if nobody had it. Of a token, if
-  // `tube` is empty.
+  // The same for a key, or as it is now if it was not changed; none if nobody had it. For a token,
+  // if `tube` is empty.
   std::optional<queue::KeyRecord> key_before(std::string_view tube, std::string_view key) const;
-  // Until when the key counts that ends first of those whose jobs are gone; none if there is none.
+  // When the first key ends of those whose jobs are gone; none if all keys have jobs.
   std::optional<queue::UtcMs> first_end_of_keys() const;
   // Steady time (docs/queue.md#time) at a moment, in ns. The machine never boots.
   std::uint64_t steady_ns(queue::Now now) const {
@@ -198,7 +198,7 @@ class HistoryStore final : public queue::Store {
 
   queue::Store* store_ = nullptr;
   queue::StoreModel state_;
-  std::uint64_t hash_ = 0;            // of state_
+  std::uint64_t hash_ = 0;            // the hash of state_
   std::deque<std::uint64_t> hashes_;  // after each append from floor_ on
   std::uint64_t floor_ = 0;
   std::uint64_t last_ = 0;

@@ -139,7 +139,7 @@ void HistoryStore::check_stories(const queue::Changes& changes) {
   }
 }
 
-// Of those that were changed in the last life of the server.
+// Checks the stories that were changed in the last life of the server.
 void HistoryStore::check_no_story_is_left(const queue::StoreModel& found,
                                           const queue::Store& store) {
   for (const JobId id : std::exchange(stories_changed_, {})) {

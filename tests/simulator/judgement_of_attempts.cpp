@@ -167,7 +167,7 @@ void Model::judge_what_was_due(const Times& times) {
   forget_pauses();
 }
 
-// Of those that were changed.
+// Returns true if the engine has changed the job by itself: it ended, or an attempt failed.
 bool Model::is_own_change(JobId id) const {
   const auto before = history_.before(id);
   if (!before) return false;

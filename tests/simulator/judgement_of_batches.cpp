@@ -222,7 +222,7 @@ void Model::judge_each(const Case& c) {
     }
     if (answer.word != "NOT_FOUND") fail(c, what + "that is no answer to it");
     const Job* const job = find(id);
-    // A schedule may have put it after it was looked for.
+    // A schedule may have put it after the search.
     const bool is_new = history_.changed().contains(id) && !history_.before(id);
     if (!is_whole || job == nullptr || told.contains(id) || is_new) continue;
     const bool holds = held_by(*job, c.number, c.now) == Is::kYes;

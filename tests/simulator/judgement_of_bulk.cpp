@@ -173,7 +173,7 @@ void Model::retry(const Case& c, JobId id) {
   job.moment = job.delay_end = 0;
 }
 
-// The job keeps all but its tube. `moved`: as it was stored then.
+// The job keeps everything except its tube. `moved`: its record as it was stored then.
 void Model::move(const Case& c, JobId id, const JobRecord& moved) {
   let_go(id, jobs_.at(id));
   Job job = jobs_.at(id);
@@ -186,7 +186,7 @@ void Model::move(const Case& c, JobId id, const JobRecord& moved) {
 // --- The reply.
 
 void Model::judge_bulk(const Case& c) {
-  // One that the engine has ended may have been left as long as it was to end.
+  // A job that the engine has ended may have been left when its end was due.
   const auto has_ended = [this](JobId id) {
     const auto job = jobs_.find(id);
     const auto before = history_.before(id);

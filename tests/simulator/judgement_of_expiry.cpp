@@ -75,7 +75,7 @@ void Model::follow_expiry(const Case& c, Job& job, const JobRecord& record) cons
   if (asked.at || asked.in) job.has_seen_expiry = false;
 }
 
-// Of those that were changed: whether the change is that a job ends which has expired.
+// Returns true if the last change has ended the job because it has expired.
 bool Model::is_expiry(JobId id) const {
   const auto before = history_.before(id);
   if (!before || before->extras->expires == 0) return false;
@@ -139,8 +139,8 @@ bool Model::has_old_expiry(Now now) const {
 
 // --- Spread.
 
-// The job is due later by a part of the spread. Which part is for the engine to say, but all parts
-// are to come.
+// The job is due later by a part of the spread. The engine chooses which part, but all parts must
+// occur.
 void Model::follow_spread(const Case& c, Job& job, const JobRecord& record) {
   const Millis spread = c.command.spread;
   if (spread == 0) return;

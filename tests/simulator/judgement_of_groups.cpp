@@ -42,7 +42,7 @@ bool Model::may_refuse_groups(const Case& c) const {
   return !made.empty() && tubes_and_watches() + made.size() > limits_.tubes;
 }
 
-// The move was to make the tube, or groups there, for some of the jobs that are left.
+// The move would have made the tube, or groups there, for some of the jobs that are left.
 bool Model::may_refuse_lanes_of_move(const Case& c) const {
   const std::string& to = c.command.to;
   std::set<std::string> made;
@@ -83,7 +83,7 @@ bool Model::is_open(const std::string& tube, const std::string& group, queue::No
 
 // --- Turns.
 
-// Of the groups that have ready jobs, those take turns whose first job has the lowest priority.
+// Those groups take turns whose first ready job has the lowest priority of all.
 void Model::expect_turn(const Case& c, const std::string& tube, const Job& job, JobId id) const {
   if (!is_open(tube, c.now)) return;
   using Rank = std::pair<Priority, JobId>;

@@ -22,7 +22,7 @@ std::optional<JobId> Model::named(const Case& c) const {
 }
 
 // Judges the first line of the reply to a command that changes a job which nobody has reserved.
-// Returns the job, or none if it must be as it was. `done`: the word that tells of the change.
+// Returns the job, or none if it must be as it was. `done`: the word that reports the change.
 std::optional<JobId> Model::expect_named(const Case& c, std::string_view done) const {
   const std::optional<JobId> id = named(c);
   if (c.reply.line == "NOT_FOUND") {

@@ -12,8 +12,8 @@ using queue::JobId;
 
 namespace {
 
-// As in the engine: how many tubes a client watches in any case, and how often a client that has
-// too many jobs is looked at.
+// As in the engine: how many tubes a client watches in any case, and how often the engine checks a
+// client that has too many jobs.
 constexpr std::size_t kOwnWatches = 16;
 constexpr std::uint64_t kPatience = 100'000'000;  // ns
 // What a schedule takes beside its body, about.
@@ -43,7 +43,7 @@ Model::Is Model::may_hold_more(const Client& client, queue::Now now) const {
   return own.least < free(all.least) ? Is::kMaybe : Is::kNo;
 }
 
-// A client that held too many jobs when it began to wait is served as soon as it is looked at.
+// A client that held too many jobs when it began to wait is served as soon as the engine checks it.
 bool Model::must_be_served(Client& client, queue::Now now) const {
   if (client.in_line == Is::kYes) return true;
   if (may_hold_more(client, now) != Is::kYes) {

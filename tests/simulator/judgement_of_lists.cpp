@@ -25,7 +25,7 @@ void for_each_line(std::string_view text, Each each) {
   }
 }
 
-// The number behind "NAME": of a line of JSON; 0 if there is none.
+// The number behind "NAME": of a line of JSON; 0 if the line has no such name.
 std::uint64_t number_of(std::string_view line, const std::string& name) {
   const std::string start = "\"" + name + "\":";
   const std::size_t at = line.find(start);

@@ -11,7 +11,7 @@ namespace carillon::simulator {
 
 using queue::JobId;
 
-// Of those that were changed: whether a dead job is gone.
+// Returns true if the job was dead, and the last change has deleted it.
 bool Model::is_end_of_dead(JobId id) const {
   const auto before = history_.before(id);
   return before && before->buried() && before->extras->death != queue::Death::kNone &&
@@ -28,12 +28,12 @@ bool Model::is_retention_end(JobId id) const {
   return has_moved(id, job->second) || retention_is_over(job->second, times_.last, 0);
 }
 
-// By the command that is judged: then the other tube's retention counts.
+// The command that is judged has moved the job: then the other tube's retention counts.
 bool Model::has_moved(JobId id, const Job& job) const {
   return history_.before(id)->tube != job.record.tube;
 }
 
-// For so long: `late` ns.
+// And has been over for `late` ns.
 bool Model::retention_is_over(const Job& job, queue::Now now, std::uint64_t late) const {
   const auto kept = retentions_.find(job.tube);
   if (kept == retentions_.end() || job.burial == 0 || job.death == queue::Death::kNone)

@@ -45,7 +45,7 @@ void Model::add_scheduled(const HistoryStore::ScheduleStep& step) {
   follow_record(step.job, times_.last);
 }
 
-// It expires so long after it is due, or after its put.
+// The job expires `expires_in` after it is due, or after its put.
 void Model::follow_expiry_of_schedule(Job& job, const queue::Schedule& asked,
                                       const queue::JobRecord& put, const std::string& what) const {
   if (asked.expires_in == 0) return;

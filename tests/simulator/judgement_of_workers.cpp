@@ -62,7 +62,7 @@ void Model::judge_reserved(const Case& c, Taking how) {
   if (how == Taking::kInParts) {
     if (due(*job, c.now) == Is::kNo || job->burial != 0)
       fail(c, "it was not ready: " + text_of(id, *job, c.now));
-    // Who ran then is not known.
+    // Nobody knows which jobs ran then.
     tube_limits_.start(job->tube, 0, c.since, c.now);
     if (!job->group.empty())
       tube_limits_.start(LimitsModel::lane(job->tube, job->group), 0, c.since, c.now);
@@ -116,7 +116,7 @@ void Model::judge_end(ClientNumber number, const Reply& reply, const Times& time
     if (!c.client.ended && (!c.client.give_up || is(c.now.mono_ns, *c.client.give_up) == Is::kNo))
       fail(c, "too early");
   } else if (reply.word == "DEADLINE_SOON") {
-    // The attempt at a job may have ended since, when others were told of the ends of their waits.
+    // The attempt at a job may have ended since, when others were told that their waits have ended.
     const bool had_job = std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
       return job.second.worker == number && job.second.freed_at >= c.since.mono_ns;
     });

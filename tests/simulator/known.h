@@ -18,7 +18,7 @@ using ClientNumber = std::uint64_t;
 enum class Certainty : std::uint8_t { kNo, kMaybe, kYes };
 
 struct KnownJob {
-  // Of a whole millisecond that is rounded up, and a timer that fires in the next one.
+  // A whole millisecond is rounded up, and a timer fires in the next one.
   static constexpr std::uint64_t kSlack = 2'000'000;  // ns
 
   std::string tube;
@@ -35,7 +35,7 @@ struct KnownJob {
   std::string attributes = {};
   std::uint32_t attempts = 0;  // that have failed
   queue::Death death = queue::Death::kNone;
-  std::uint64_t died = 0;                      // of a dead one: not before; ns, monotonic
+  std::uint64_t died = 0;                      // when a dead one died: not before; ns, monotonic
   queue::UtcMs expires = 0;                    // 0: never
   std::int64_t expires_lead = queue::kNoLead;  // see queue::JobExtras
   queue::AtExpiry at_expiry = queue::AtExpiry::kDrop;
@@ -49,9 +49,9 @@ struct KnownJob {
   ClientNumber holder = 0;     // 0: nobody
   std::uint64_t deadline = 0;  // ns, monotonic
   std::uint64_t deadline_slack = kSlack;
-  // Whether its reservation is over, and that is to be stored before anybody else gets the job:
-  // its worker is gone, or its time was over when a policy was changed. If that time may have been
-  // over (kMaybe), the job has its holder still. How that attempt may have ended.
+  // Whether its reservation is over, and this must be stored before anybody else gets the job: its
+  // worker is gone, or its time was over when a policy was changed. kMaybe: that time may have been
+  // over, and the job still has its holder. `endings`: how that attempt may have ended.
   Certainty entrusted = Certainty::kNo;
   std::set<queue::Ending> endings = {};
   std::uint64_t entrusted_at = 0;  // ns, monotonic
@@ -77,8 +77,8 @@ struct KnownClient {
   bool has_name = false;
   std::uint64_t kicked = 0;  // by a kick that is not answered yet
   bool kicks_buried = false;
-  // Of a delete-jobs or release-jobs that is not answered yet: what it has done; jobs that it has
-  // deleted or that have ended by themselves; and whether others came in between.
+  // For a delete-jobs or release-jobs that is not answered yet: the jobs that it has changed; jobs
+  // that it has deleted or that have ended by themselves; and whether others came in between.
   std::set<queue::JobId> each_done = {};
   std::set<queue::JobId> each_maybe = {};
   bool each_in_parts = false;

@@ -49,13 +49,13 @@ class LimitsModel {
   void start(const std::string& tube, std::size_t running, queue::Now first, queue::Now last);
   // To a client that asked for this job: then no limit is in the way.
   void start_anyway(const std::string& tube, queue::Now first, queue::Now last);
-  // Jobs may have gone out that nobody was told of.
+  // Jobs may have gone out without a client knowing it.
   void lose_tokens(const std::string& tube, queue::Now now);
   // Returns true if one more job must go out beside the `running` ones, which are the most that may
   // be with workers. It has been so for `slack` ns.
   bool lets_start(const std::string& tube, std::size_t running, queue::Now now,
                   std::uint64_t slack) const;
-  // Returns true if so many jobs must be put then, and how many may be at the most.
+  // Returns true if a put of this many jobs must succeed then. most(): how many may at the most.
   bool lets_put(const std::string& tube, std::uint64_t jobs, queue::Now now) const;
   std::uint64_t most(const std::string& tube) const;
 
@@ -67,15 +67,15 @@ class LimitsModel {
   };
   struct Entry {
     queue::Limits limits;
-    std::deque<Start> starts = {};  // the last ones, since the limits hold
+    std::deque<Start> starts = {};  // the last ones, since these limits apply
     // Since the server has started with an empty bucket: when that was at the earliest, and how
     // many jobs have gone out.
     std::optional<std::uint64_t> empty_at = {};
     std::uint64_t started = 0;
-    // The bucket: it has at least so many parts of tokens since then (ms).
+    // The bucket has had at least this many parts of tokens at `at` (ms).
     std::uint64_t parts = 0;
     std::uint64_t at = 0;
-    std::uint64_t set_at = 0;  // ns, monotonic: since when these limits hold
+    std::uint64_t set_at = 0;  // ns, monotonic: since when these limits apply
   };
 
   static std::uint64_t parts_at(const Entry& entry, std::uint64_t ms);
@@ -84,7 +84,7 @@ class LimitsModel {
 
   const HistoryStore& history_;
   queue::Limits queue::TubeSettings::*which_;
-  std::map<std::string, Entry> entries_;  // of tubes that have limits
+  std::map<std::string, Entry> entries_;  // tubes that have limits
 };
 
 }  // namespace carillon::simulator

@@ -15,7 +15,7 @@ struct Manners {
   std::uint64_t ahead = 1;        // commands that it sends before it has read the replies
   std::size_t piece = SIZE_MAX;   // bytes that arrive at once, at most
   bool reads = true;              // if not, replies pile up
-  std::uint64_t leaves_in = 500;  // one turn in so many it hangs up, perhaps in mid-command
+  std::uint64_t leaves_in = 500;  // in one of this many turns it hangs up, perhaps in mid-command
 };
 
 Manners random_manners(Random& random);

@@ -87,8 +87,8 @@ void Model::restart(const Limits& limits, Now now) {
   }
 }
 
-// The client's last command on the job is lost, which nobody was told of. So only the record tells
-// its time: a delay's by steady time, in whole milliseconds.
+// The client's last command on the job is lost, and nobody knew it. So only the record says its
+// time: a delay's by steady time, in whole milliseconds.
 void Model::recover_due_time(Job& job) const {
   constexpr std::int64_t kRounding = 3'000'000;
   const JobRecord& record = job.record;
@@ -103,7 +103,7 @@ void Model::recover_due_time(Job& job) const {
   job.delay_end = static_cast<std::uint64_t>(std::max<std::int64_t>(from, 0));
   if (clock_steps_ == 0) return;
   // If the wall clock was set back, the job's place in its tube's order is behind that end. The
-  // engine looks for such jobs from the start on, in steps.
+  // engine searches for such jobs from the start on, in steps.
   job.delay_end = std::max(job.delay_end, last_now_.mono_ns);
   job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
 }
@@ -242,9 +242,9 @@ Model::Is Model::has_time(const Job& job, Now now) {
   return over == Is::kNo ? Is::kYes : over == Is::kYes ? Is::kNo : Is::kMaybe;
 }
 
-// If the end of its reservation is to be stored, the job is reserved until then. One that has
-// expired, or whose cancel was asked for, and which no worker holds any more, is to end when it is
-// due, or was, before the wall clock was set back.
+// If the end of its reservation must still be stored, the job is reserved until then. A job that
+// has expired, or whose cancel was asked for, ends once no worker holds it and it is due, or was
+// due before the wall clock was set back.
 Model::Is Model::held(const Job& job, Now now) const {
   const Is before = held_before(job, now);
   if (before != Is::kNo || job.burial != 0 || due(job, now) == Is::kNo) return before;
@@ -261,7 +261,7 @@ Model::Is Model::held_before(const Job& job, Now now) const {
   return job.has_seen_expiry || due(job, now) != Is::kNo ? Is::kMaybe : Is::kNo;
 }
 
-// Who has it is known when the reserve-jobs is answered.
+// The reserve-jobs says which client has it, when it is answered.
 bool Model::may_be_gathered(const std::string& tube) const {
   return std::any_of(gathering_.begin(), gathering_.end(),
                      [&](const auto& each) { return watches(clients_.at(each.first), tube); });
@@ -271,9 +271,9 @@ Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
   return job.holder == client ? has_time(job, now) : Is::kNo;
 }
 
-// Within a command, a client that waits may get the job before the command looks for it: when a
-// reservation or a pause ends or a token comes, or, if the client holds too many jobs, when it is
-// looked at.
+// Within a command, a client that waits may get the job before the command finds it: when a
+// reservation or a pause ends or a token comes, or, if the client holds too many jobs, when the
+// engine checks it.
 bool Model::may_go_out_meanwhile(const Job& job) const {
   const auto is_limited = [&] {
     const auto pause = paused_until_.find(job.tube);
@@ -304,7 +304,7 @@ Model::Is Model::ready(const Job& job, Now now) const {
   return may_have_been_held ? Is::kMaybe : is_due;
 }
 
-// A job whose cancel was asked for is to be deleted when it is due. Until then it may count as one
+// A job whose cancel was asked for will be deleted when it is due. Until then it may count as one
 // that is ready, but no worker gets it.
 Model::Is Model::counts_as_ready(const Job& job, Now now) const {
   const bool is_to_go = job.cancel_asked && job.burial == 0 && due(job, now) != Is::kNo;

@@ -11,8 +11,8 @@
 // must be ready kSlack after it; in between both is right. A moment is counted by the wall clock, a
 // delay by the monotonic one, however the wall clock is set (docs/queue.md#time).
 //
-// After each command the records that were changed (HistoryStore) are those that the reply tells
-// of, and have what the client asked for.
+// After each command the records that were changed (HistoryStore) are those that the reply reports,
+// and have what the client asked for.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ namespace carillon::simulator {
 class Model {
  public:
   static constexpr std::uint64_t kSlack = KnownJob::kSlack;
-  // Of jobs that have seen the wall clock being set: what is less late is not stored anew.
+  // How late jobs may be that have seen the wall clock being set: a smaller shift is not stored.
   static constexpr std::uint64_t kSlackAfterStep = 200'000'000;
   // What each step adds to that, as leads are whole milliseconds.
   static constexpr std::uint64_t kSlackOfStep = 2'000'000;
@@ -68,7 +68,7 @@ class Model {
   void restart(const Limits& limits, queue::Now now);
   // Somebody has set the wall clock.
   void clock_was_set(queue::Now now);
-  // An id that a client has been told of must not be given again.
+  // A client knows this id, so it must not be given again.
   void told_id(queue::JobId id) { last_told_ = std::max(last_told_, id); }
 
   void connect(ClientNumber client);
@@ -134,7 +134,7 @@ class Model {
   // Throws Violation if a client waits for what is there.
   void expect_nobody_waits_in_vain(queue::Now now);
 
-  // For clients that look for something to do.
+  // For clients that want something to do.
   std::size_t jobs() const { return jobs_.size(); }
   bool may_put_large_body() const;  // they are costly, so there are never many
   std::optional<queue::JobId> any_job(Random& random) const;
@@ -177,7 +177,7 @@ class Model {
   // The same, as if no client had got it within the command that is judged.
   Is held_before(const Job& job, queue::Now now) const;
   Is held_by(const Job& job, ClientNumber client, queue::Now now) const;
-  // Of a job that somebody holds: whether the time has not run out.
+  // Whether the time of a job that somebody holds has not run out.
   static Is has_time(const Job& job, queue::Now now);
   Is paused(const std::string& tube, queue::Now now) const;
   Is deadline_soon(const Client& client, queue::Now now) const;
@@ -367,7 +367,7 @@ class Model {
   std::unordered_map<queue::JobId, Job> jobs_;
   std::vector<queue::JobId> ids_;
   std::map<std::string, std::set<queue::JobId>> tubes_;  // that have jobs
-  // Which job has the key of the tube. Of keys whose jobs are gone the history knows.
+  // Which job has the key of the tube. The history knows the keys whose jobs are gone.
   std::map<std::pair<std::string, std::string>, queue::JobId> keys_;
   std::map<ClientNumber, Client> clients_;
   std::map<std::string, std::uint64_t> paused_until_;   // ns, monotonic
@@ -380,7 +380,7 @@ class Model {
   std::set<std::string> rated_;  // tubes that have had such a rate since the start
   TurnsModel turns_;
   ScheduleModel schedules_{history_};
-  std::uint64_t last_step_ = 0;       // of a schedule, that is judged: its append
+  std::uint64_t last_step_ = 0;       // the append of a schedule that is judged
   std::set<queue::JobId> scheduled_;  // jobs that were put by schedules since the start
   // The last append that has ended a reservation of the job, as far as it is judged.
   std::map<queue::JobId, std::uint64_t> ends_judged_;

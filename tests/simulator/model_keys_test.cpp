@@ -1,5 +1,5 @@
 // The model: which replies about jobs with keys it refuses. A real engine does what the replies
-// tell of, or something else.
+// say, or something else.
 
 #include <gtest/gtest.h>
 

@@ -22,7 +22,7 @@
 using carillon::simulator::in_simulation;
 using carillon::simulator::next;
 
-// Of the C++ library, which this replaces.
+// Replaces the one of the C++ library.
 std::random_device::result_type std::random_device::_M_getval() {
   if (in_simulation()) return carillon::simulator::random_number();
   result_type number = 0;

@@ -66,7 +66,7 @@ void ScheduleModel::clock_was_set(Now now) {
   if (was_right && wrong_ns > kLarge) {
     wrong_from_ = {now.utc_ns - static_cast<std::uint64_t>(wrong_ns), now.utc_ns};
   } else if (wrong_ns == 0 && wrong_from_ && now.utc_ns + kLarge < wrong_from_->second) {
-    // What came meanwhile is to be decided again.
+    // What came meanwhile must be decided again.
     for (auto& [name, entry] : entries_) {
       const std::uint64_t set_at = now.utc_ns - (now.mono_ns - entry.set_at);
       const std::uint64_t from = std::max(wrong_from_->first, set_at);
@@ -134,7 +134,7 @@ std::optional<Occurrence> ScheduleModel::next(const Entry& entry, UtcMs after) {
   return found;
 }
 
-// Looks back further and further. None if there is none within five years.
+// Searches further and further back. None if it did not occur within five years.
 std::optional<UtcMs> ScheduleModel::last_by(const Entry& entry, UtcMs until) {
   constexpr UtcMs kDay = 86'400'000;
   for (const UtcMs back : {UtcMs{120'000}, UtcMs{7'200'000}, 2 * kDay, 70 * kDay, 1'900 * kDay}) {

@@ -26,7 +26,7 @@ constexpr std::int64_t kRound = 5'000'000;
 constexpr std::uint64_t kLineBudget = 1'000'000;
 // What a command costs beside the calls of the store.
 constexpr std::uint64_t kCommandNs = 1'000;
-// One time in so many that a client acts in the middle of a large body, it leaves.
+// A client that acts in the middle of a large body leaves one time in this many.
 constexpr std::uint64_t kLeavesInBody = 30;
 // A client that asks for one thing at a time is answered within this time of work: up to 12 clients
 // have a quantum each.
@@ -251,7 +251,7 @@ bool Server::serve(Connection& connection, std::uint64_t until_ns) {
   return connection.session().wants() == Wants::kTurn;
 }
 
-// Lets the session use some input, one command at most: the model is to see what each of them has
+// Lets the session use some input, one command at most: the model must see what each of them has
 // done. Returns false if the session wants no more now.
 bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   virtual_time().pass(kCommandNs);
@@ -262,7 +262,7 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   new_times_ = true;
   const std::size_t used =
       connection.session().receive(connection.input().substr(0, offered), until_ns);
-  // With a body a reserve-jobs looks for the next job.
+  // A reserve-jobs that has got a body looks up the next job.
   while (hand_out_bodies() && !died() && connection.session().wants() == Wants::kInput)
     connection.session().receive({}, until_ns);
   if (died()) return false;
@@ -290,7 +290,7 @@ Now Server::read_clocks() {
   return times_.last;
 }
 
-// A body that another thread reads comes before anything else happens: the model is to see at once
+// A body that another thread reads comes before anything else happens: the model must see at once
 // what a command has done.
 bool Server::hand_out_bodies() {
   if (std::exchange(bodies_.asked, 0) == 0) return false;
@@ -303,7 +303,7 @@ bool Server::hand_out_bodies() {
   return true;
 }
 
-// A reserve-jobs has a body, and looks for the next job.
+// A reserve-jobs has a body, and looks up the next job.
 bool Server::gathers_more(const Connection& connection) const {
   return !died() && !connection.has_new_replies() && connection.session().wants() == Wants::kInput;
 }

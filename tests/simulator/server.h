@@ -70,7 +70,7 @@ class Server {
   // The longest time that a client which asks for one thing at a time has waited for its answer,
   // while the server worked: for that client and for others.
   std::uint64_t longest_wait_ns() const { return longest_wait_ns_; }
-  // Of all replies, in the order in which they were made.
+  // The digest of all replies, in the order in which they were made.
   std::uint64_t digest() const { return digest_; }
 
  private:
@@ -158,7 +158,7 @@ class Server {
   server::Service service_;
   std::vector<std::unique_ptr<Connection>> connections_;
   ClientNumber last_client_ = 0;
-  Model::Times times_;  // of the command that is carried out, or of what was due last
+  Model::Times times_;  // for the command that is carried out, or for what was due last
   bool new_times_ = true;
   queue::Sequence requested_ = 0;
   bool failed_ = false;

@@ -40,7 +40,8 @@ void Server::poll_checkpoint() {
   join_line(connection);
 }
 
-// Who backs it up would open a copy. It is opened where it is: that must not hurt the store.
+// A user would back it up, and open the copy. Here it is opened in place: that must not hurt the
+// store.
 void Server::look_at_checkpoint(const queue::Checkpoint& checkpoint) {
   try {
     const queue::DiskStore copy(checkpoint.path, options_.store);

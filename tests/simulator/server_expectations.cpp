@@ -1,4 +1,5 @@
-// What is looked at again and again while the simulated server works (server.h): that nothing is
+// What is checked again and again while the simulated server works (server.h): that nothing is left
+// of what is gone, and that nothing waits which should have happened.
 // left of what is gone, and that nothing waits which should have happened.
 
 #include "server/beanstalk/session.h"
@@ -13,8 +14,8 @@ using Wants = server::beanstalk::Session::Wants;
 
 }  // namespace
 
-// Whoever has no body and no list under way, and few replies, takes nothing of the memory of all.
-// What the audit remembers stays.
+// A connection without a body or a list under way, and with few replies, takes nothing of the
+// memory of all. What the audit remembers stays.
 void Server::expect_memory_given_back() {
   for (const auto& connection : connections_) {
     server::beanstalk::Session& session = connection->session();

@@ -105,12 +105,12 @@ void Server::note_reply(Connection& connection, const Command& command, const Re
 }
 
 // A cancel may be asked for when a client has got the job, and while its body is read. The reply
-// does not tell of that. (A job whose cancel was asked for before goes to no client.)
+// does not say so. (A job whose cancel was asked for before goes to no client.)
 bool Server::was_changed_since(const Reply& reply) const {
   return reply.word == "RESERVED" && model_.cancel_is_asked(reply.number);
 }
 
-// Returns the last append that the reply tells of, beside those about many jobs.
+// Returns the last append that the reply reports, apart from replies about many jobs.
 std::uint64_t Server::append_of(const Connection& connection, const Command& command,
                                 const Reply& reply) const {
   std::uint64_t append = history_.changed_at(command.id);

@@ -24,7 +24,7 @@ std::uint64_t hash_of(const queue::ScheduleRecord& record);
 std::uint64_t hash_of(const queue::Watermarks& marks);
 std::uint64_t hash_of(const queue::UnfinishedBody& body);
 std::uint64_t hash_of(const queue::BodyPiece& piece);
-// Of all its pieces. It is the same whether the body is finished or not.
+// The hash of all its pieces. It is the same whether the body is finished or not.
 std::uint64_t hash_of_body(queue::JobId id, std::string_view body);
 std::uint64_t hash_of(const queue::StoreModel& state);
 

@@ -1,6 +1,6 @@
 // What a simulated client has to say: a random command of those that its role likes.
 //
-//   Talker talker(Role::kWorker, 65'535);     // of a server that takes bodies of so many bytes
+//   Talker talker(Role::kWorker, 65'535);     // for a server that takes bodies up to this size
 //   Command command = talker.next(model, client, random, now);
 #pragma once
 
@@ -17,7 +17,7 @@ namespace carillon::simulator {
 enum class Role : std::uint8_t {
   kProducer,
   kWorker,
-  kOperator,  // kicks, pauses, peeks, looks at statistics
+  kOperator,  // kicks, pauses, peeks, reads statistics
   kAnybody,
   kVandal,  // sends garbage, and what is refused
 };

@@ -17,7 +17,7 @@ namespace carillon::simulator {
 PolicyOptions random_policy(std::vector<std::string>& options, Random& random);
 Command random_set_tube(Random& random);
 Command random_stats_group(Random& random);
-// Of the job with the id.
+// For the job with the id.
 Command random_fail(queue::JobId id, Random& random);
 Command touch_job(queue::JobId id);
 Command story_job(queue::JobId id);

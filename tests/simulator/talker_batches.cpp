@@ -52,7 +52,7 @@ void copy_option(std::string_view option, const Command& from, Command& to) {
   to.policy.backoff_max = from.policy.backoff_max;
 }
 
-// Of these one takes the place of the other.
+// Two options exclude each other; the put names the other one.
 bool names_instead(const Command& put, std::string_view option) {
   if (option.starts_with("delay=")) return names(put, " due=");
   if (option.starts_with("due=")) return names(put, " delay=");

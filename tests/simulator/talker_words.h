@@ -37,7 +37,7 @@ queue::Priority random_priority(Random& random);
 // In ms, whole seconds.
 queue::Millis random_delay(Random& random);
 std::string random_body(Random& random);
-// Of more than queue::kBodyPiece bytes. No two pieces of it are the same.
+// Has more than queue::kBodyPiece bytes. No two pieces of it are the same.
 std::string random_large_body(Random& random);
 // As an option has it.
 std::string duration(queue::Millis ms);

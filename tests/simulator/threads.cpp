@@ -133,8 +133,8 @@ void let_time_pass() {
   threads().slept_ns += least;
 }
 
-// Waits until `awaited` is signalled or the time has come. May return before: every caller looks
-// again whether it has what it waited for.
+// Waits until `awaited` is signalled or the time has come. May return before: every caller checks
+// whether it has what it waited for.
 void wait(const void* awaited, std::uint64_t until_mono, std::uint64_t until_utc) {
   self->waits = true;
   self->awaited = awaited;
@@ -202,7 +202,7 @@ void* run_thread(void* argument) {
 }  // namespace
 
 void begin_simulation(std::uint64_t seed) {
-  // Found before two threads look for them at the same instant.
+  // Looked up before two threads could do so at the same instant.
   next<"syscall">(::syscall);
   next<"gettid">(::gettid);
   self = &threads().main;

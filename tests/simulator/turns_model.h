@@ -30,7 +30,7 @@ class TurnsModel {
   };
   using Groups = std::map<std::string, Group>;
 
-  // Of the last follow().
+  // As the last follow() has found it.
   std::optional<Witness> witness(const std::string& tube, const std::string& group) const;
   // These groups have a witness, and no others. REQUIRES: forget() was called for those whose
   // witness of the last time did not stay.

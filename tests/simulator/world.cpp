@@ -60,7 +60,7 @@ class World {
                      .log_segment_bytes = std::size_t{16} << (10 + below(3)),
                      .max_open_files = 64,
                      .durable_writes = options.sync.mode == queue::SyncPolicy::Mode::kAlways};
-    options.engine.boot = "the only one";  // of the clocks
+    options.engine.boot = "the only one";  // names the boot of the clocks
     options.store.boot = 1 + result_.power_losses;
     options.sets_clock = sets_clock_;
     options.engine.load_ahead = once_in(2) ? 500 : 60'000;

@@ -242,7 +242,7 @@ TEST_F(KafkaContract, Absent_SchedulingThatWaitsForTheClockToAdvance) {
   go_on.count_down();
 }
 
-// TimerTask.cancel() says nothing; one that is under way between two lists may run all the same.
+// TimerTask.cancel() says nothing; a task that is under way between two lists may still run.
 TEST_F(KafkaContract, Absent_CancellingThatDoesNotSayWhetherItWon) {
   TimerService timers({.clock = clock_});
   int ran = 0;

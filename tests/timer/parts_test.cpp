@@ -237,7 +237,8 @@ TEST(Costs, AThreadThatSchedulesWhileItEndsKeepsNoMemory) {
   EXPECT_EQ(block_slabs - before, 0U);
 }
 
-// A million timers of 30 s, all but the last 100 cancelled, as a busy service has in a second.
+// A million timers of 30 s are scheduled, as a busy service has in a second, and all are cancelled
+// except the last 100.
 TEST(Costs, CancelledTimersKeepNoMemory) {
   const auto clock = std::make_shared<ManualClock>();
   TimerService timers({.clock = clock});

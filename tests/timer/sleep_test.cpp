@@ -233,7 +233,7 @@ TEST_F(Sleeping, AStoppedServiceLetsNobodySleep) {
   EXPECT_EQ(log_, (Log{"a: TimersStopped", "b: TimersStopped"}));
 }
 
-// The loop has no end of its own, and looks at nothing.
+// The loop has no end of its own, and checks nothing.
 TEST_F(Sleeping, ALoopOfSleepsEndsWithItsService) {
   int polls = 0;
   [](TimerService& timers, int& count) -> Coroutine<> {
@@ -387,7 +387,7 @@ TEST_F(Sleeping, ACoroutineMayBeDestroyedAfterStopHasReturnedItsTimer) {
   rest.clear();
 }
 
-// --- the moment between looking at the token and falling asleep
+// --- the moment between reading the token and falling asleep
 
 // An awaitable that asks its sleep to stop between await_ready() and await_suspend().
 struct AsksInBetween {

@@ -1,5 +1,5 @@
 // WheelDescriptor, a wheel behind a file descriptor: which timers fire, when the descriptor is
-// readable, and when the kernel is told of a deadline.
+// readable, and when the kernel gets a new deadline.
 //
 // Most tests pass a made-up time to dispatch_at(), and ask readable_at() instead of waiting.
 #include "carillon/timer/wheel_descriptor.h"

@@ -123,7 +123,7 @@ TEST(BugsOfOthers, AnAdvanceOntoABoundaryFiresWhatExpiresThereAndNotItsNeighbour
   }
 }
 
-// glommio#44: the next wake-up was looked for on the lowest level that holds timers, though one
+// glommio#44: the next wake-up was searched on the lowest level that holds timers, though a level
 // above held an earlier timer.
 TEST(BugsOfOthers, ALaterFineTimerDoesNotHideAnEarlierCoarseOne) {
   for (const Tick coarse : {Tick{10}, Tick{70}, Tick{300}, Tick{5000}, Tick{70'000}}) {
@@ -198,7 +198,7 @@ TEST(BugsOfOthers, AHashedWheelCountsItsRoundsDownRight) {
   }
 }
 
-// ratas: a callback that throws leaves the rest of its tick, and the ticks that were to follow,
+// ratas: a callback that throws leaves the rest of its tick, and the ticks that should follow,
 // behind for ever.
 TEST(BugsOfOthers, AThrowLosesNoTick) {
   for (const auto& set : every_set(0, 5000)) {
@@ -265,8 +265,8 @@ TEST(BugsOfOthers, AnAdvanceIsBoundedWhateverItsCallbacksDo) {
   }
 }
 
-// A jump over centuries of empty time looks at slots, not at ticks: were it a loop over ticks, this
-// test would not end.
+// A jump over centuries of empty time visits slots, not ticks. With a loop over ticks, this test
+// would not end.
 TEST(BugsOfOthers, AnAdvanceOverEmptyTimeIsBounded) {
   for (const auto& set : every_set(0, 1)) {
     for (Tick now = 0; now < std::numeric_limits<Tick>::max() / 2; now = 2 * now + 1) {
@@ -342,8 +342,8 @@ TEST(BugsOfOthers, ARearmedTimerLeavesNoOrphan) {
   }
 }
 
-// ratas: the next event took 740 µs with 100 000 timers in one outer slot, because it looked at
-// each of them.
+// ratas: the next event took 740 µs with 100 000 timers in one outer slot, because it read each of
+// them.
 TEST(BugsOfOthers, TheNextWakeupDoesNotLookAtTheTimers) {
   HierarchicalWheel<> wheel;
   std::vector<TimerNode> timers(100'000);

@@ -122,7 +122,7 @@ class Oracle {
     return first;
   }
 
-  // A timer that is left and was due already before `now`; null if there is none.
+  // A timer that is left and was due already before `now`; null if there is no such timer.
   const Entry* overdue_before(Tick now) const {
     for (const auto* set : {&in_order_, &anywhere_}) {
       for (const Entry& entry : *set) {

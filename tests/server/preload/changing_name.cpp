@@ -14,7 +14,7 @@
 
 namespace {
 
-// Returns what is to be looked up instead of the name.
+// Returns the name to look up instead.
 std::string instead_of(const char* name) {
   static std::atomic<int> look_ups{0};
   const char* const changing = std::getenv("CARILLON_NAME");

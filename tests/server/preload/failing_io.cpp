@@ -46,14 +46,14 @@ enum Call : std::uint32_t {
 
 // failing_io.py writes it, but for `seen` and `failed`.
 struct Rule {
-  std::atomic<std::uint32_t> calls;  // none: the rule is off
+  std::atomic<std::uint32_t> calls;  // 0: the rule is off
   std::int32_t error;                // an errno
-  std::uint64_t after;               // so many calls pass before the first that fails
-  std::uint64_t times;               // so many fail, and later ones pass
+  std::uint64_t after;               // this many calls pass before the first that fails
+  std::uint64_t times;               // this many fail, and later ones pass
   std::atomic<std::uint64_t> seen;   // calls that it fitted
   std::atomic<std::uint64_t> failed;
-  std::atomic<std::uint32_t> holds;  // not 0: a call that is to fail waits until it is
-  std::uint32_t takes_ms;            // and then for so long
+  std::atomic<std::uint32_t> holds;  // not 0: a call that will fail waits until it is 0
+  std::uint32_t takes_ms;            // and then this much longer
   std::array<char, 208> pattern;     // of paths, as of fnmatch(3); '*' is for slashes too
 };
 static_assert(sizeof(Rule) == 256);
@@ -75,7 +75,7 @@ Rules* rules() {
   return mapped;
 }
 
-// Returns the errno with which the call is to fail, or 0.
+// Returns the errno with which the call must fail, or 0.
 int apply(Rule& rule) {
   const std::uint64_t before = rule.seen.fetch_add(1);
   if (before < rule.after || before - rule.after >= rule.times) return 0;
@@ -153,7 +153,7 @@ extern "C" {
 int open(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
-  const auto mode = static_cast<mode_t>(va_arg(rest, unsigned));  // garbage if there is none
+  const auto mode = static_cast<mode_t>(va_arg(rest, unsigned));  // garbage without a mode
   va_end(rest);
   return open_file(path, flags, (flags & (O_CREAT | O_TMPFILE)) != 0 ? mode : 0);
 }

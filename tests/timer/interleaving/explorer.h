@@ -62,7 +62,7 @@ void require(bool holds, const char* what);
 namespace detail {
 
 constexpr int kMostThreads = 4;
-constexpr int kMostLocations = 24;  // of atomics, and as many of plain variables
+constexpr int kMostLocations = 24;  // for atomics, and as many for plain variables
 
 struct Entry {
   std::size_t size;

@@ -15,7 +15,7 @@ constexpr auto kAcquire = std::memory_order_acquire;
 constexpr auto kRelease = std::memory_order_release;
 constexpr auto kSeqCst = std::memory_order_seq_cst;
 
-std::set<std::pair<int, int>> outcomes;  // of the current search
+std::set<std::pair<int, int>> outcomes;  // the current search's
 
 template <class Program>
 std::set<std::pair<int, int>> outcomes_of() {

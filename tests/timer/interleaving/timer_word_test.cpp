@@ -91,7 +91,7 @@ struct Timer {
                   "it fires at a time that it was moved from");
           return true;
         case Word<Twist>::Claim::kMoving:
-          Model<Twist>::yield();  // the wheel looks at it again a tick later
+          Model<Twist>::yield();  // the wheel visits it again a tick later
           continue;
         default:
           return false;
