@@ -44,16 +44,17 @@ struct DiskStore::Impl {
   const DiskStoreOptions options;
   RocksState state;
   LocalLog log;
-  std::string bytes;       // of the change that is appended
+  std::string bytes;       // the change that is appended
   JobId next_id = 0;       // the watermark that was appended last
   bool sync_next = false;  // and it is not durable yet
   mutable TombstoneHints tombstone_hints;
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
   std::atomic<std::chrono::steady_clock::time_point> next_look_at_path{};
-  std::chrono::steady_clock::time_point next_save{};  // no flush that is to save space before this
-  LogNumber trimmed = 0;                              // the log, up to here
-  std::optional<LogNumber> to_checkpoint;  // a checkpoint with the changes up to here is to be made
+  std::chrono::steady_clock::time_point
+      next_save{};                         // before this, no flush begins only to save space
+  LogNumber trimmed = 0;                   // the log was trimmed up to here
+  std::optional<LogNumber> to_checkpoint;  // a checkpoint must be made with the changes up to here
   std::unique_ptr<StateCheckpoint> checkpoint;
   mutable std::size_t told_damages = 0;  // on_damage has heard of the first ones
   std::function<void(const std::string& line)> on_damage;
@@ -89,9 +90,9 @@ struct DiskStore::Impl {
   std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
 };
 
-// Applies what the log has and the state has not. All of it is durable. If it was much, another
-// thread writes the state to files from now on: should the process die soon, the next start has
-// less to apply.
+// Applies the changes that the log has and the state has not. All of them are durable. If they are
+// many, another thread begins to write the state to files: if the process dies soon, the next start
+// has less to apply.
 LogNumber DiskStore::Impl::replay() {
   log.read(state.flushed_position(), [this](LogNumber number, std::string_view change) {
     state.apply(change, number);
@@ -118,7 +119,7 @@ void DiskStore::close() {
       impl_->state.flush(impl_->log.chain());
     }
   } catch (const std::exception&) {
-    // If it was the sync or a broken disk, failure() tells; else all is in the log.
+    // If the sync failed or the disk is broken, failure() says so; else the log has everything.
   }
 }
 
@@ -166,7 +167,7 @@ bool DiskStore::save_space(bool save) {
   try {
     if (save) impl_->save_space();
   } catch (const StoreError&) {
-    // The next append meets it, too, or failure() tells.
+    // The next append meets the error, too, or failure() reports it.
   }
   return is_done;
 }
@@ -190,8 +191,8 @@ const std::vector<std::string>& DiskStore::dropped() const {
   return impl_->dropped;
 }
 
-// The owner asks often. That the directory has moved is found out now and then: no file is written
-// elsewhere because of it.
+// The owner asks often. Whether the directory has moved is checked only now and then: even then, no
+// file is written elsewhere.
 std::string DiskStore::failure() const {
   const auto now = std::chrono::steady_clock::now();
   if (now >= impl_->next_look_at_path.load()) {
@@ -228,11 +229,11 @@ void DiskStore::Impl::await_checkpoint() const {
   while (is_making_checkpoint()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// Has the state flushed when enough has come together, so that the log can be trimmed.
+// Begins a flush of the state when there is enough to flush, so that the log can be trimmed.
 void DiskStore::Impl::make_room() {
   resume_if_stopped();
   go_on_flushing();
-  // The disk is slower than the changes come: they wait for it.
+  // Changes outrun the disk: block until a flush ends.
   while (too_much() && state.in_memory() > 0 && !state.stopped()) {
     refuse_if_broken();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -255,8 +256,8 @@ bool DiskStore::Impl::is_making_checkpoint() const {
   return checkpoint && checkpoint->making();
 }
 
-// A flush makes files, which are compacted then. So there is one in some seconds at most, and none
-// if nothing has changed.
+// A flush makes files, which must be compacted then. So it begins at most one flush in kBetween,
+// and only if something has changed.
 void DiskStore::Impl::save_space() {
   constexpr std::chrono::seconds kBetween{5};
   refuse_if_broken();
@@ -271,8 +272,8 @@ void DiskStore::Impl::save_space() {
   begin_flush();
 }
 
-// A checkpoint is made while there is no flush, of files that have the changes that it is to have.
-// One that is to be made waits if an append waits for a flush: the same thread would make it.
+// Checkpoints and flushes exclude each other. A checkpoint is made when the files have the changes
+// that it must have; no flush begins meanwhile. It is put off while an append waits for a flush.
 bool DiskStore::Impl::checkpoint_first() const {
   return is_making_checkpoint() ||
          (to_checkpoint && state.flushed() >= *to_checkpoint && !too_much());
@@ -327,8 +328,8 @@ void DiskStore::release_checkpoint() {
   if (impl_->checkpoint) impl_->checkpoint->remove();
 }
 
-// Returns true if the files have the changes up to `number`. Else a flush is under way, or RocksDB
-// is about to go on after a shortage.
+// Returns true if the files have the changes up to `number`. Otherwise a flush is under way, or
+// RocksDB will soon go on after a shortage.
 bool DiskStore::Impl::flush_up_to(LogNumber number) {
   refuse_if_broken();
   try {
@@ -468,7 +469,8 @@ std::vector<JobRecord> DiskStore::Impl::scan(const IndexKey& from, const IndexKe
   std::optional<Counting> counting(rocksdb::kEnableCount);
   const auto at = state.scan_around(kIndex, queue::view(start), end_slice);
   counting.emplace(rocksdb::kDisable);
-  // Beneath damage, what is gone is passed one by one: also worth knowing.
+  // In a scan beneath damage each entry that is gone is passed one by one, so its place is worth
+  // knowing, too.
   const std::uint64_t passed_first =
       state.damages().count() > 0 ? TombstoneHints::kWorthKnowing : passed - passed_before;
   for (; at->Valid(); at->Next()) {

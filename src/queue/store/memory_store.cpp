@@ -70,7 +70,7 @@ Sequence MemoryStore::append(const Changes& changes) {
 }
 
 void MemoryStore::put(const JobChange& change) {
-  if (!change.after) return;  // neither a record before nor one after: no change
+  if (!change.after) return;  // without a record before and after: no change
   const JobId id = change.after->id;
   Job& job = jobs_.try_emplace(id);
   try {

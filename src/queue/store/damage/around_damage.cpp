@@ -1,4 +1,4 @@
-// Where damage ends, by Seeks.
+// Searches for the ends of a damaged range, by Seeks.
 
 #include "queue/store/damage/around_damage.h"
 
@@ -18,7 +18,8 @@ namespace carillon::queue {
 
 namespace {
 
-// No key of the family has more bytes. Damage ends within no longer one.
+// The widest key of the family, in bytes. A damaged range ends at a key of this width at the
+// latest.
 std::size_t width_of(Family family) {
   switch (family) {
     case kJobs:
@@ -39,7 +40,7 @@ std::string behind_all(Family family) {
   return std::string(width_of(family) + 1, '\xff');
 }
 
-// Below, a key is a number, with its first byte the highest.
+// In the following functions a key is read as a number, with its first byte the highest.
 
 // Adds 2^bit. Returns false if the sum has no room.
 bool add_bit(std::string& key, std::size_t bit) {
@@ -79,7 +80,7 @@ std::string middle(const std::string& low, const std::string& high) {
   return sum.substr(1);
 }
 
-// As RFC 3339 in UTC. What lies behind kLastDue is no job's.
+// As RFC 3339 in UTC. No job is due after kLastDue.
 std::string moment(UtcMs at) {
   using std::chrono::milliseconds;
   if (at > kLastDue) return "the end of time";
@@ -142,7 +143,8 @@ bool DamageList::add(Damage damage) {
   return true;
 }
 
-// The range that begins before it or with it may take it in, and it may take in some that follow.
+// A range that begins before the damage, or with it, may grow to contain it, and then join ranges
+// that follow.
 void DamageList::cover(const Damage& damage) {
   auto& ranges = ranges_[damage.family];
   std::string from = damage.from;
@@ -231,7 +233,7 @@ void AroundDamage::Next() {
   if (!at_->Valid() && at_->status().IsCorruption()) seek(last_ + '\0');
 }
 
-// An iterator that has failed to open a file does not try it again; a new one does.
+// An iterator that has failed to open a file does not try again; a new iterator does.
 void AroundDamage::seek(std::string from) {
   beneath_at_.reset();
   while (from < behind_all(family_)) {
@@ -260,7 +262,7 @@ void AroundDamage::seek(std::string from) {
   at_.reset(rocksdb::NewEmptyIterator());
 }
 
-// Returns false if there is nothing.
+// Returns false if `beneath` has no entry there.
 bool AroundDamage::seek_beneath(const std::string& from, const std::string& to) {
   if (!beneath_) return false;
   beneath_at_ = beneath_(from, to);
@@ -270,7 +272,7 @@ bool AroundDamage::seek_beneath(const std::string& from, const std::string& to) 
   return false;
 }
 
-// How many bytes of a key are searched through first, and then twice as many each time.
+// Only this many bytes of a key are searched at first, and then twice as many each time.
 constexpr std::size_t kFirstWidth = sizeof(IndexKey);
 
 // Returns the first key behind the damage, or behind_all() if no key is behind it.
@@ -292,7 +294,7 @@ std::string AroundDamage::end_of_damage(const std::string& from, const std::stri
       if (!add_bit(high, bit)) {
         high = behind_all(family_);
         if (fails(high, why)) return high;
-        low.resize(high.size(), '\0');  // the two are to have one size
+        low.resize(high.size(), '\0');  // the two must have one size
         break;
       }
       if (!fails(high, why)) break;
@@ -344,8 +346,8 @@ bool AroundDamage::fails(const std::string& key, const std::string& why) {
   return !at_->Valid() && at_->status().IsCorruption() && at_->status().ToString() == why;
 }
 
-// An iterator of RocksDB's that has failed may fail where it can read, too: it does not load again
-// the block in which it was before. A new one does.
+// An iterator of RocksDB that has failed may also fail at keys that can be read: it does not load
+// again the block in which it was before. A new iterator does.
 void AroundDamage::go_to(const std::string& key) {
   if (!at_->status().ok()) at_ = make_();
   at_->Seek(key);

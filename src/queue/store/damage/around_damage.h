@@ -4,20 +4,20 @@
 //   AroundDamage at(kIndex, [&] { return new_iterator(options, family); }, damages, beneath);
 //   for (at.Seek(first); at.Valid(); at.Next()) ...       // all that is whole
 //   if (!at.status().ok()) ...                            // another error
-//   for (const Damage& damage : damages.all()) ...        // what is not
+//   for (const Damage& damage : damages.all()) ...        // what cannot be read
 //
 // RocksDB's own iterator ends at the first block that fails its checksum, and says which block it
-// was. A Seek behind the block works. Where the block ends is not told, so it is searched for: the
-// keys for which a Seek fails at this block are neighbours, so a few hundred Seeks, first with ever
-// wider steps and then between the last two, find the first and the last of them. Of long keys only
-// as many bytes are searched through as tell neighbours apart. No key that can be read is passed
-// over.
+// was. A Seek behind the block works. Nothing says where the block ends, so it is searched: the
+// keys for which a Seek fails at this block are neighbours. A few hundred Seeks, first with ever
+// wider steps and then between the last two, find the first and the last of them. Only the first
+// bytes of long keys are searched, as many as tell neighbours apart. No key that can be read is
+// passed over.
 //
 // A block that fails is read once more from the disk (FreshRead) before it counts as damaged.
 //
-// At the keys of a damaged block RocksDB reads no table, so nothing that was erased comes back.
-// What other tables have there comes from `beneath`, which must leave out what is not there any
-// more.
+// In a damaged block RocksDB cannot see erasures, so it reads no table at the keys of the block:
+// nothing that was erased comes back. What other tables have there comes from `beneath`, which must
+// leave out entries that are gone.
 #pragma once
 
 #include <rocksdb/iterator.h>
@@ -62,16 +62,16 @@ class DamageList {
 
   // Returns true if the damage was not known.
   bool add(Damage damage);
-  // If `key` is known to be in damage: the first key behind it.
+  // If `key` is inside known damage, returns the first key behind the damage.
   std::optional<std::string> behind(Family family, std::string_view key) const;
   std::vector<Damage> all() const;  // in the order in which they were found
   std::size_t count() const;
-  // How often a scan has gone around a damaged range, known or new, or begun behind one because it
-  // knew that nothing else is there.
+  // How often a scan has gone around a damaged range, known or new, or has begun behind one because
+  // nothing else is there.
   void note_passed();
   void note_left_out(Family family, std::string_view from, std::string_view to);
   std::uint64_t passed() const;
-  // All keys that are in damage: those of neighbours are one range. They have no `why`.
+  // All keys inside damage, as ranges; neighbours are joined to one range. They have no `why`.
   std::vector<Damage> ranges() const;
 
  private:
@@ -91,11 +91,12 @@ class AroundDamage final : public rocksdb::Iterator {
   // Returns a new iterator of the family; it has no position yet.
   using Make = std::function<std::unique_ptr<rocksdb::Iterator>()>;
 
-  // Returns an iterator at the first key >= `from` of those that damage hides; it ends before `to`.
+  // Returns an iterator at the first key >= `from` of the entries that damage hides; it ends before
+  // `to`.
   using Beneath =
       std::function<std::unique_ptr<rocksdb::Iterator>(std::string_view from, std::string_view to)>;
 
-  // `damages` must outlive the iterator. Without `beneath` the keys of a damaged block are empty.
+  // `damages` must outlive the iterator. Without `beneath`, a damaged block counts as empty.
   AroundDamage(Family family, Make make, DamageList& damages, Beneath beneath = {});
 
   bool Valid() const override { return current().Valid(); }
@@ -105,7 +106,7 @@ class AroundDamage final : public rocksdb::Iterator {
   void Seek(const rocksdb::Slice& target) override;
   void SeekToFirst() override;
   void Next() override;
-  // Only forward. REQUIRES: not called.
+  // The iterator moves only forward. REQUIRES: these are not called.
   void Prev() override;
   void SeekToLast() override;
   void SeekForPrev(const rocksdb::Slice& target) override;

@@ -24,10 +24,10 @@ struct StateFile {
 };
 
 struct FileVerdict {
-  // One line without the path. Empty: every checksum is right, or the file is gone, or the reading
-  // was ended.
+  // The fault in one line, without the path. Empty if every checksum is right, if the file is gone,
+  // or if the reading was ended.
   std::string fault;
-  bool unreadable = false;  // the fault is an error of the system, and says nothing of the bytes
+  bool unreadable = false;  // the fault is an error of the system, and says nothing about the bytes
   bool is_foreign = false;  // the file is whole, and not the one that was written
 };
 

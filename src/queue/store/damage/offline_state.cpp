@@ -59,7 +59,8 @@ bool is_manifest(const std::string& name) {
          name.find_first_not_of("0123456789", kManifest.size()) == std::string::npos;
 }
 
-// RocksDB reads no body of a file whose head or foot is damaged. What cannot be read is left to it.
+// RocksDB reads no body of a file whose head or foot is damaged. A file that cannot be read is left
+// to RocksDB.
 bool has_whole_ends(const fs::path& path, std::uint64_t written) {
   if (fs::file_size(path) != written) return false;
   std::string head(kBlobHead, '\0');
@@ -89,7 +90,7 @@ std::vector<StateFile> files_in(const std::string& directory) {
   return files;
 }
 
-// The MANIFEST tells how many bytes each file had. RocksDB finds the end of a table by that.
+// The MANIFEST says how many bytes each file had. RocksDB uses that to find the end of a table.
 OfflineState::OfflineState(const std::string& path, std::string work,
                            const std::vector<std::string>& without)
     : OfflineState(std::move(work)) {
@@ -155,7 +156,7 @@ void OfflineState::mend_table_of(const std::string& path, std::uint64_t written,
   mended_[name] = std::move(*mended);
 }
 
-// RocksDB opens such a file when it looks for a body in it.
+// RocksDB opens such a file when it needs a body in it.
 void OfflineState::mend_bodies_of(const std::string& path, std::uint64_t written,
                                   bool is_left_out) {
   const std::string to = work_ + "/" + fs::path(path).filename().string();
@@ -190,7 +191,7 @@ void OfflineState::make_work(const std::string& path) {
   name_manifest();
 }
 
-// Of several MANIFESTs the one with the highest number is the latest.
+// If there are several MANIFESTs, the one with the highest number is the latest.
 void OfflineState::name_manifest() {
   const std::string path = work_ + "/CURRENT";
   const std::string current = fs::exists(path) ? file_bytes(path) : "";
@@ -209,8 +210,9 @@ void OfflineState::name_manifest() {
   if (!file) throw StoreError("cannot write " + path);
 }
 
-// RocksDB reads the end of a file of the size that the MANIFEST tells. So the empty table has
-// zeros before its end. An erased range counts as no entry, and no reader looks for one.
+// RocksDB searches for the end of a file at the size that the MANIFEST says. So the empty table has
+// zeros before its end. It contains one erased range, which counts as no entry and which no reader
+// reads.
 void OfflineState::replace_table(const std::string& name, std::uint64_t written) {
   constexpr std::size_t kFoot = 53;
   const std::string empty = work_ + "/empty";
@@ -228,7 +230,8 @@ void OfflineState::replace_table(const std::string& name, std::uint64_t written)
   fs::remove(path);
   std::ofstream file(path, std::ios::binary);
   file << bytes.substr(0, bytes.size() - kFoot);
-  file.seekp(static_cast<std::streamoff>(written - kFoot));  // no disk holds the zeros
+  file.seekp(
+      static_cast<std::streamoff>(written - kFoot));  // a sparse file: the zeros take no space
   file << bytes.substr(bytes.size() - kFoot) << std::flush;
   if (!file) throw StoreError("cannot write " + path);
   mended_[name] = {};

@@ -10,16 +10,16 @@
 // - CURRENT is made anew if it does not name a MANIFEST;
 // - a table that cannot be opened, because its index or its end is damaged or cut off, is mended
 //   (table_mender.h), and so is the head, the foot and the size of a file of large bodies;
-// - a file of large bodies that is gone, or is to be left out, is replaced by zeros: each body in
-//   it is damaged;
+// - a file of large bodies that is gone, or must be left out, is replaced by zeros: each body in it
+//   is damaged;
 // - a table that is gone, or without any block that can be found, is replaced by an empty one. So
-//   is each table that is to be left out: what it hides in others can be seen then.
+//   is each table in `without`: then what it hides in other tables can be seen.
 //
-// *Doubtful* keys are those of a damaged block, and those that a table has lost that was mended or
-// replaced. What is read there may be old: an erasure or a later value may be lost.
-// A reader must compare the families with each other (salvage.cpp).
+// *Doubtful* keys are those of a damaged block, and those that a mended or replaced table has lost.
+// A value at a doubtful key may be old: an erasure or a later value may be lost. A reader must
+// compare the families with each other (salvage.cpp).
 //
-// A MANIFEST that is damaged cannot be helped: nothing says then which tables count.
+// A damaged MANIFEST cannot be mended: nothing else says which tables count.
 //
 // Thread safety: none.
 #pragma once
@@ -51,7 +51,7 @@ std::vector<StateFile> files_in(const std::string& directory);
 class OfflineState {
  public:
   struct Value {
-    std::optional<std::string> bytes = {};  // nothing: there is none, or it cannot be read
+    std::optional<std::string> bytes = {};  // nothing: the key has no value, or it cannot be read
     bool is_sure = false;
   };
 
@@ -63,7 +63,7 @@ class OfflineState {
   OfflineState(const OfflineState&) = delete;
   OfflineState& operator=(const OfflineState&) = delete;
 
-  // What the MANIFEST in `path` says of the files, without a look at them. `work` as above.
+  // What the MANIFEST in `path` says about the files; they are not read. `work` as above.
   static WrittenFiles written_in(const std::string& path, std::string work);
 
   // All entries of the family that can be read; from `from` on, and before `to`. Check the
@@ -73,7 +73,7 @@ class OfflineState {
                                           const rocksdb::Slice& to) const;
   Value get(Family family, std::string_view key) const;
 
-  // Each of these knows what was met so far: scan the families first.
+  // Each of these knows only what scans have met so far: scan the families first.
   bool is_doubtful(Family family, std::string_view key) const;
   bool has_damage(Family family) const;
   std::vector<Damage> blocks() const { return damages_.ranges(); }

@@ -26,13 +26,13 @@ std::uint32_t tube_of(std::string_view key) {
       id_of(std::string(3, '\0').append(key, 0, 1 + sizeof(std::uint32_t))));
 }
 
-// The other small records are of the directory alone: its format, identity and number.
+// Other small records belong to the directory, not to the queue: its format, identity and number.
 bool is_of_the_queue(std::string_view small) {
   return small == kWatermarksKey || small.starts_with(kTubeKeys) ||
          small.starts_with(kEndpointKeys) || small.starts_with(kUnfinishedKeys);
 }
 
-// Stands in a pointer, in the place of its version, while nobody knows whether the job is there.
+// Stands in a pointer, in place of its version, while nobody knows whether the job exists.
 constexpr char kDoubtful = '\xff';
 
 Pointer doubtful_pointer(const IndexKey& key) {
@@ -138,7 +138,7 @@ void Salvage::copy_doubtful(Family family, std::string_view key, std::string_vie
   }
 }
 
-// Of several doubtful records of one job, the last one tells of it.
+// If a job has several doubtful records, the last one counts.
 void Salvage::copy_doubtful_record(std::string_view key, std::string_view value) {
   JobRecord job;
   if (!set_job_of_key(key, job)) return;
@@ -255,7 +255,7 @@ void Salvage::compare_pointers(const std::function<void(const LostJob&)>& lost) 
   });
 }
 
-// A body whose record and pointer are both lost. That of a put that was not complete stays.
+// Reports bodies whose record and pointer are both lost. The body of an incomplete put stays.
 void Salvage::compare_bodies(const std::function<void(const LostJob&)>& lost) {
   each(kBodies, [&](std::string_view key, std::string_view) {
     if (key.size() != JobKey{}.size() || to_.get(kJobs, key)) return;
@@ -266,7 +266,7 @@ void Salvage::compare_bodies(const std::function<void(const LostJob&)>& lost) {
   });
 }
 
-// What a damaged table hides is copied, if it is to be kept.
+// A piece that a damaged table hides is copied, if `keep` says so.
 std::optional<std::string> Salvage::piece_of(std::string_view key, bool keep) {
   if (auto piece = to_.get(kBodies, key)) return piece;
   if (!from_.is_doubtful(kBodies, key)) return std::nullopt;
@@ -276,7 +276,7 @@ std::optional<std::string> Salvage::piece_of(std::string_view key, bool keep) {
   return piece;
 }
 
-// Returns nothing if not all pieces are there. Without `bytes` as many as there are.
+// Returns nothing if a piece is missing. Without `bytes`, returns the pieces that are there.
 std::optional<std::string> Salvage::body_of(JobId id, std::optional<std::uint32_t> bytes) {
   std::optional<std::string> body = piece_of(view(job_key(id)), bytes.has_value());
   for (std::uint32_t n = 1;
@@ -309,7 +309,7 @@ void Salvage::compare_keys() {
   });
 }
 
-// What may be lost or old, and of which nobody can say more.
+// Notes what may be lost or old, where nobody can say which entries.
 void Salvage::note_nameless() {
   constexpr const char* kCompare =
       ", and not all of them are named here: compare with your own list";
@@ -354,8 +354,8 @@ void Salvage::raise_watermarks() {
   put(kMeta, kWatermarksKey, value);
 }
 
-// RocksState has made a log without changes. A state that has some is opened with a log that goes
-// on behind them.
+// RocksState has made a log without changes. A state with changes needs a log that goes on behind
+// them.
 void Salvage::finish() {
   write();
   to_.flush(0);

@@ -1,17 +1,19 @@
-// Salvage: what of a damaged state is whole, as a state of its own.
+// Salvage: copies what is whole in a damaged state into a new state.
 //
 // All entries that can be read are copied, and the changes of the log applied. Then the families
 // are compared with each other:
 // - A record at a key that is not doubtful (offline_state.h) is a job: its pointer is made anew if
-//   that was lost. At a doubtful key it is one if its pointer is sure and names it. If another is
-//   named, or surely none, the job was erased or has moved. If nobody knows, the job is listed.
+//   that was lost. At a doubtful key it is a job if its pointer is sure and names this key. If the
+//   pointer names another key, or is surely gone, the job was erased or has moved. If nobody knows,
+//   the job is listed.
 // - A pointer without a record, and a record without its body, is a lost job. So is a body without
 //   both, where both are damaged.
 // - The keys of jobs that are not there are free. The counts of tubes are made anew.
-// - Of a doubtful schedule, endpoint or key of a job that is gone only the name is told, if it is
-//   known: an old one would fire again, or push to where nobody wants it.
-// - A tube whose record is lost is `salvaged-N` by its number (salvage_tubes.cpp). What a schedule
-//   says of its name is told, and that its settings are gone.
+// - Doubtful schedules, doubtful endpoints, and doubtful keys of jobs that are gone are not copied.
+//   Only their names are reported, if they are known: an old schedule would fire again, an old
+//   endpoint would push to where nobody wants it.
+// - A tube whose record is lost is `salvaged-N` by its number (salvage_tubes.cpp). The report says
+//   which name a schedule has for it, and that its settings are gone.
 #pragma once
 
 #include <cstdint>
@@ -39,17 +41,17 @@ Standing standing_of(const OfflineState& state, const IndexKey& key, const JobRe
 class Salvage {
  public:
   // Makes a state in the directory `to`. `beneath`: the same state without the damaged tables; null
-  // if there is none. Both must outlive this. Throws StoreError.
+  // if no table is damaged. Both must outlive this. Throws StoreError.
   Salvage(const OfflineState& from, const OfflineState* beneath, const std::string& to);
 
   // In this order. `go_on` is called often; if it returns false, StoreError is thrown.
   void copy(const std::function<bool()>& go_on);
-  void apply(std::string_view change);  // of the log
+  void apply(std::string_view change);  // a change of the log
   void compare(const std::function<void(const LostJob&)>& lost);
   void finish();
 
   std::uint64_t jobs() const { return jobs_; }
-  // A line for each thing that is no job and is lost, with what is to be done.
+  // A line for each thing that is lost and is no job; it says what a user should do.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
@@ -94,9 +96,9 @@ class Salvage {
   std::uint64_t jobs_ = 0;
   JobId last_id_ = 0;
   std::uint64_t last_burial_ = 0;
-  std::set<JobId> bodies_;       // the ids of bodies that differ from their job's
-  std::vector<JobId> old_jobs_;  // are saved, and may be as they were before their latest change
-  std::set<std::uint32_t> old_tubes_;  // whose records may be old
+  std::set<JobId> bodies_;             // the ids of bodies that differ from the ids of their jobs
+  std::vector<JobId> old_jobs_;        // jobs that are saved, but may lack their latest change
+  std::set<std::uint32_t> old_tubes_;  // tubes whose records may be old
   std::vector<std::string> left_out_;
 };
 

@@ -15,8 +15,8 @@ namespace carillon::queue {
 
 namespace {
 
-// What schedules and endpoints know of tubes. The tube of a schedule may have been changed since it
-// put its last job: so a name is a hint, and no more.
+// What schedules and endpoints say about the names of tubes. A schedule may have got another tube
+// since it put its last job, so a name is only a hint.
 struct TubeHints {
   std::map<std::uint32_t, std::string> by_number;
   std::map<std::string, std::string> who;  // "the schedule 'nightly'", by the tube's name
@@ -92,7 +92,7 @@ void Salvage::count_tubes() {
   }
 }
 
-// Adds the tubes that have jobs or lanes, and no record.
+// Adds records for the tubes that have jobs or lanes, but no record.
 void Salvage::name_lost_tubes(std::map<std::uint32_t, TubeRecord>& tubes) {
   TubeHints hints;
   const auto add = [](const auto& read) {

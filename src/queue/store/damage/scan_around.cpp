@@ -1,5 +1,5 @@
-// RocksState's scans around damage: what the whole state has, and beneath a damaged block, what the
-// other tables have and the state still names.
+// RocksState's scans around damage: they return what the whole state has. In a damaged block they
+// return what other tables have there, if the state still names it.
 
 #include <rocksdb/iterator.h>
 
@@ -80,7 +80,7 @@ std::unique_ptr<rocksdb::Iterator> RocksState::scan_beneath(Family family, std::
       tables_apart_.scan(database(), this->family(family), family, from, to), names);
 }
 
-// Whether the state still has an entry of which other tables tell. If that cannot be read, the
+// Returns whether the state still has an entry that other tables have. If that cannot be read, the
 // entry is left out, and that is a damage, too.
 bool RocksState::is_named(Family family, std::string_view key) const {
   try {

@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The thread gets the processor, and the disk if its scheduler knows priorities, when nobody else
-// wants it. Where that is refused it goes on as it is.
+// The thread gets the processor only when nobody else wants it, and so the disk, if its scheduler
+// knows priorities. Where the system refuses that, the thread goes on as it is.
 void take_lowest_priority() {
   const sched_param none{};
   ::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
@@ -115,7 +115,7 @@ bool Scrubber::is_settled(const std::string& path) const {
   return !error && fs::file_time_type::clock::now() - written >= options_.settled;
 }
 
-// Returns false if the thread is to end.
+// Returns false if the thread must end.
 bool Scrubber::rest(std::chrono::microseconds time) {
   std::unique_lock lock(mutex_);
   return !stop_.wait_for(lock, time, [this] { return stopping_; });

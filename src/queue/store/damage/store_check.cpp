@@ -179,7 +179,7 @@ WrittenFiles written_in(const std::string& path, const Work& work) {
   }
 }
 
-// If the state does not tell its identity any more, its log does.
+// If the state does not have its identity any more, its log has it.
 std::uint64_t identity_of_log(const base::Directory& directory) {
   std::vector<std::string> names;
   directory.list(names);
@@ -223,8 +223,8 @@ constexpr const char* kAllChangesLost =
     "what the changes of the log did is lost: jobs that they put are not there, and jobs that they "
     "deleted or moved are as they were before";
 
-// Without the state's position the log counts from its beginning: to apply changes again that the
-// state has does no harm, if none of them is missing.
+// If the state's position is lost, the log is applied from its beginning. Applying changes again
+// that the state has does no harm, if none of them is missing.
 void read_changes(const std::string& path, const Work& work, const States& states,
                   const Log::Each& each, StoreReport& report) {
   const auto stored = states.plain<RocksState::StoredPosition>(RocksState::kPositionKey);

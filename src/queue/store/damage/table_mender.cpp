@@ -26,7 +26,7 @@ constexpr std::size_t kFoot = 53;
 
 // --- Blocks, as they are read.
 
-// A block of LZ4 behind its size. Returns nothing if the bytes are none.
+// A block of LZ4 behind its size. Returns nothing if the bytes are not such a block.
 std::optional<std::string> decompress(std::string_view bytes) {
   constexpr std::uint64_t kMost = 256 << 20;
   std::uint64_t size = 0;
@@ -43,7 +43,8 @@ struct Keys {
   std::string last;
 };
 
-// Whether a key may be one of data: the last byte of its sequence, which comes first, is its type.
+// Returns whether this may be a key of data: its last 8 bytes are the sequence, whose lowest byte,
+// the first, is the type.
 bool is_key(std::string_view key) {
   constexpr std::string_view kTypes("\x00\x01\x11", 3);  // an erasure, a value, a large body
   return key.size() >= kSequence && kTypes.find(key[key.size() - kSequence]) != kTypes.npos;
@@ -90,8 +91,8 @@ struct Block {
   std::size_t end() const { return at + size + 1 + sizeof(std::uint32_t); }
 };
 
-// Returns how many bytes from `at` on are a block, by its checksum; nothing if it would have more
-// than `most`.
+// Returns how many bytes from `at` on form a block, by its checksum. Returns nothing if the block
+// would have more than `most` bytes.
 std::optional<std::size_t> size_at(std::string_view bytes, std::size_t at, std::size_t most) {
   std::uint32_t crc = 0;
   for (std::size_t size = 0; size <= most && at + size + 5 <= bytes.size(); ++size) {
@@ -112,7 +113,7 @@ std::optional<Keys> keys_of_block(std::string_view bytes, std::size_t at, std::s
 }
 
 // Returns whether a block may begin so: the key of its first entry shares nothing, and has a
-// sequence. LZ4 has these two bytes as they are: they differ, and nothing stands before them.
+// sequence. LZ4 keeps these two bytes as they are: they differ, and nothing comes before them.
 bool may_be_block(std::string_view bytes) {
   const auto begins_entry = [](std::string_view in) {
     return in.size() > 1 && in[0] == 0 && static_cast<std::uint8_t>(in[1]) >= kSequence;
@@ -130,7 +131,7 @@ bool may_be_block(std::string_view bytes) {
   return literals > 1 && begins_entry(bytes);
 }
 
-// Finds the block behind damage that begins at `from`: somewhere there one begins.
+// Searches behind damage that begins at `from` for the next place where a block begins.
 std::optional<Block> next_block(std::string_view bytes, std::size_t from) {
   constexpr std::size_t kReach = 32 << 10;
   const std::size_t end = std::min(from + kReach, bytes.size());
@@ -143,7 +144,7 @@ std::optional<Block> next_block(std::string_view bytes, std::size_t from) {
   return std::nullopt;
 }
 
-// The data ends where a whole block has no entries: it is of a filter.
+// The data ends at a whole block without entries: that block belongs to a filter.
 std::vector<Block> find_blocks(std::string_view bytes, MendedTable& mended) {
   constexpr std::size_t kLargest = 4 << 20;
   std::vector<Block> blocks;
@@ -197,7 +198,7 @@ std::string append_block(std::string& table, const Entries& entries) {
 }
 
 // The copy has two ends: one where the MANIFEST's size puts it, one at the end of the file. A state
-// looks for the first one, and a lone reader for the second one.
+// uses the first one, and a lone reader the second one.
 void replace_end(std::string& table, std::size_t written, const std::vector<Block>& blocks) {
   constexpr char kCrc32c = 1;
   constexpr std::size_t kHandles = 40;

@@ -1,4 +1,4 @@
-// TablesApart: what each table of a family has, read for itself, beside what is in memory.
+// TablesApart: reads each table of a family by itself, and what is in memory.
 //
 //   TablesApart tables;
 //   const auto at = tables.scan(database, family, kIndex, from, to);
@@ -12,7 +12,7 @@
 // said: each key comes with the latest value that can be read, if any. A reader must ask elsewhere
 // whether the entry is still there.
 //
-// A table that cannot be opened for its damage has nothing. Any other error ends the iterator.
+// A table that is too damaged to be opened counts as empty. Any other error ends the iterator.
 //
 // Memory: for each table that was needed, its index and one block. Thread safety: any thread.
 #pragma once
@@ -37,7 +37,7 @@ class TablesApart {
   TablesApart(const TablesApart&) = delete;
   TablesApart& operator=(const TablesApart&) = delete;
 
-  // At the first key >= `from`; it ends before `to`.
+  // Returns an iterator at the first key >= `from`; it ends before `to`.
   std::unique_ptr<rocksdb::Iterator> scan(rocksdb::DB& database,
                                           rocksdb::ColumnFamilyHandle* handle, Family family,
                                           std::string_view from, std::string_view to);

@@ -39,8 +39,9 @@ void encode_changes(const Changes& changes, std::string& bytes);
 void begin_change(std::string& bytes);
 void append_entry(std::string& bytes, const Entry& entry);
 
-// Calls `each` for the entries in their order; they are views into `bytes`. Throws StoreDamage
-// where the bytes are not as written above, and has called `each` for those before.
+// Calls `each` for the entries in their order; they are views into `bytes`. Throws StoreDamage at
+// the first bytes that are not as written above; by then it has called `each` for the entries
+// before.
 void for_each_entry(std::string_view bytes, const std::function<void(const Entry&)>& each);
 
 }  // namespace carillon::queue

@@ -10,7 +10,7 @@ namespace carillon::queue {
 
 namespace {
 
-// So many syncs are measured before one is done in place.
+// This many syncs are measured before one is done in place.
 constexpr int kEnough = 4;
 // The newest sync weighs 1/kWeight in the average.
 constexpr int kWeight = 8;
@@ -45,7 +45,7 @@ void GroupCommit::request(Sequence up_to, Waiting waiting) {
   }
   const bool thread_rests = !syncing_ && requested_ <= durable_;
   requested_ = up_to;
-  // A thread that is at work looks at requested_ again after its sync.
+  // A thread that is at work reads requested_ again after its sync.
   if (policy_.mode == SyncPolicy::Mode::kOs || !thread_rests) return;
   if (policy_.mode == SyncPolicy::Mode::kInterval ||
       !cost_.below(waiting == Waiting::kOne ? quick_.alone : quick_.among)) {
@@ -71,7 +71,7 @@ void GroupCommit::run() {
   }
 }
 
-// Acts with the lock released. If two fail at once, one after the other, the first is kept.
+// Acts with the lock released. If two fail at once, the first failure is kept.
 template <typename Action>
 void GroupCommit::or_fail(Lock& lock, Action action) {
   std::string failure;

@@ -50,8 +50,8 @@ void for_each_name(const base::Directory& directory, Each&& each) {
 
 // --- Opening and reading.
 
-// A state that has no log is refused when it is opened: its newest changes were lost. So there is a
-// segment from the beginning, and newest.data, which names it. It has a header alone.
+// A state that has no log is refused when it is opened: its newest changes were lost. So a log has
+// a segment from the beginning, with only a header, and newest.data, which names it.
 void LocalLog::make(const base::Directory& directory, std::uint64_t identity,
                     const LogPosition& after) {
   for_each_name(directory, [&](const std::string& name) {
@@ -140,8 +140,8 @@ LogNumber LocalLog::append(std::string_view change, const Apply& apply) {
   return ++last_;
 }
 
-// Makes sure that the open window, with a change of so many bytes more, fits into memory and into a
-// segment that is there.
+// Makes sure that the open window and a change of `bytes` bytes fit into memory and into a free
+// segment.
 void LocalLog::make_room(std::size_t bytes, Lock& lock) {
   while (true) {  // another thread may close the window while this one does without the lock
     const std::size_t window = open_.bytes() + LogWindow::bytes_of(bytes);
@@ -206,10 +206,10 @@ LogSegment LocalLog::make_segment(std::uint32_t blocks, std::uint64_t number) co
                           options_.writes);
 }
 
-// An append that finds no segment waits for a disk that may take seconds; so does one that must
-// write the window first, because it is full. While this returns false, the owner lets nobody
-// append, and does other things: it has the window written, too. Whether what is appended becomes a
-// record with the window or without it, there is room in one segment.
+// An append that finds no segment waits for a disk that may take seconds. So does an append that
+// must write the window first, because it is full. While this returns false, the owner lets nobody
+// append, and does other things; writing the window is one of them. It returns true only if one
+// segment has room for the change, in one record with the window or without it.
 bool LocalLog::has_room() const {
   constexpr std::size_t kEnough = 128 << 10;  // for what a command appends, most of the time
   const Lock lock(mutex_);
@@ -293,8 +293,8 @@ void LocalLog::trim(LogNumber number) {
   for (const LogSegment& segment : odd) directory_.unlink(segment.name());
 }
 
-// One that is open stays: an append may count on it. newest.data names none of them, because the
-// newest segment is never trimmed.
+// A free segment that is open stays: an append may count on it. newest.data names no free segment,
+// because the newest one is never trimmed.
 void LocalLog::give_back() {
   Segments gone;
   {
@@ -318,7 +318,7 @@ LogNumber LocalLog::sync() {
 }
 
 // Other windows may be written meanwhile: write() waits for the disk only when it goes on in the
-// next segment. The segment stays, because a flush of the state, without which nothing is trimmed,
+// next segment. The segment cannot be trimmed meanwhile: that needs a flush of the state, which
 // waits for a sync() first.
 void LocalLog::sync_handed(Lock& lock) {
   const LogNumber handed = handed_;
@@ -379,7 +379,8 @@ void LocalLog::fail(const std::exception& why) {
   throw StoreError(failure_);
 }
 
-// Closes the open window and finds its blocks, if need be in a new segment. Returns nothing if the
+// Closes the open window and chooses its blocks, in a new segment if it must. Returns nothing if
+// the window is empty.
 // window is empty.
 std::optional<LocalLog::Writing> LocalLog::close_window() {
   if (open_.empty()) return std::nullopt;
@@ -397,15 +398,16 @@ std::optional<LocalLog::Writing> LocalLog::close_window() {
   return writing;
 }
 
-// Goes on in a free segment. Returns the one before, which is to be made durable first: after a
+// Goes on in a free segment. Returns the segment before, which must be made durable first: after a
 // crash of the machine only the last segment may have lost anything.
 LogSegment* LocalLog::roll(std::size_t blocks, LogNumber first) {
   const auto fits = [blocks](const LogSegment& segment) {
     return segment.is_open() && 1 + blocks <= segment.blocks();
   };
-  const auto found = std::find_if(free_.begin(), free_.end(), fits);  // append() has seen to it
+  const auto found =
+      std::find_if(free_.begin(), free_.end(), fits);  // append() has made sure of it
   LogSegment* const before = used_.empty() ? nullptr : &used_.back();
-  used_.splice(used_.end(), free_, found);  // throws nothing: a window that is closed is written
+  used_.splice(used_.end(), free_, found);  // throws nothing: a closed window must be written
   used_bytes_ += used_.back().bytes();
   used_.back().begin({.life = life_,
                       .life_before = before == nullptr ? 0 : before->use().life,

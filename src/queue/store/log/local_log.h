@@ -11,15 +11,15 @@
 // A window becomes durable by one write past the page cache into blocks that were written before
 // (log_segment.h). On a virtual disk that takes 92 us where a write and fdatasync take 100.
 //
-// The files are segments of 1 MiB. Another thread makes each one before it is needed, because to
-// make one takes as long as the disk wants. A segment whose changes were all trimmed is used again,
-// so a log soon takes no more space than it needed at most between two trims, and no write waits
-// for the file system. give_back() deletes those that are not needed now. A record that is larger
-// than a segment gets a segment of its own size, which is deleted when it was trimmed.
+// The files are segments of 1 MiB. Another thread makes each one before it is needed, because that
+// may take long on a slow disk. A segment whose changes were all trimmed is used again, so a log
+// soon takes no more space than it needed at most between two trims, and no write waits for the
+// file system. give_back() deletes those that are not needed now. A record that is larger than a
+// segment gets a segment of its own size, which is deleted when it was trimmed.
 //
 // One more file, newest.data, says which segment is the newest (newest_file.h): without it, or
-// without that segment, the log was lost. After a crash the last records may be missing or cut
-// short; log_reader.h says how that is told from damage, which is refused. What a crash has
+// without that segment, the log counts as lost. After a crash the last records may be missing or
+// cut short; log_reader.h says how a crash differs from damage, which is refused. What a crash has
 // left behind the end is never taken for a record later: a log that was read goes on in a new
 // segment, and in a new life.
 //
@@ -49,11 +49,11 @@ namespace carillon::queue {
 
 struct LocalLogOptions {
   std::size_t segment_bytes = 1 << 20;
-  // Of all segments that are still needed. append() throws if they have so many bytes and it needs
+  // The most bytes that segments in use may have. append() throws if they have as many and it needs
   // one more segment.
   std::size_t most_bytes = 512 << 20;
   LogWrites writes = LogWrites::kDurable;
-  std::uint64_t boot = 0;  // of the machine; 0: unknown
+  std::uint64_t boot = 0;  // identifies the boot of the machine; 0: unknown
 };
 
 class LocalLog final : public Log {
@@ -81,7 +81,7 @@ class LocalLog final : public Log {
   // Deletes the free segments but one: for a disk that is nearly full. To be called as trim().
   void give_back();
 
-  // A line for each thing that read() has left out because a crash has left it so.
+  // A line for each thing that read() has left out because a crash had cut it off.
   const std::vector<std::string>& dropped() const { return dropped_; }
   // Returns false while an append might have to wait for a segment that is being made, or for the
   // write of the open window.
@@ -92,7 +92,8 @@ class LocalLog final : public Log {
   using Segments = std::list<LogSegment>;
 
   struct Writing {
-    LogSegment* before = nullptr;  // to be made durable first: of a new segment, the one before
+    LogSegment* before =
+        nullptr;  // must be made durable first: the segment before, if `segment` is new
     const LogSegment* segment = nullptr;
     std::uint32_t block = 0;
     std::size_t size = 0;
@@ -125,24 +126,24 @@ class LocalLog final : public Log {
   mutable std::mutex mutex_;
   // Protected by mutex_:
   Segments used_;               // in the order of their changes; the last is open
-  std::size_t used_bytes_ = 0;  // of all of them
+  std::size_t used_bytes_ = 0;  // bytes of all of them
   Segments free_;
-  std::uint32_t next_block_ = 0;  // of the open segment; 0: none is open
+  std::uint32_t next_block_ = 0;  // in the open segment; 0: none is open
   std::uint64_t last_serial_ = 0;
   std::uint64_t last_file_ = 0;
-  std::uint32_t chain_ = 0;                // of what was handed over
-  LogNumber last_ = 0;                     // appended
-  LogNumber handed_ = 0;                   // handed to the operating system
-  LogNumber durable_ = 0;                  // on the disk
+  std::uint32_t chain_ = 0;                // checksum of the last record that was handed over
+  LogNumber last_ = 0;                     // the last change that was appended
+  LogNumber handed_ = 0;                   // the last one that was handed to the operating system
+  LogNumber durable_ = 0;                  // the last one on the disk
   const LogSegment* handed_to_ = nullptr;  // has the last change that was handed over
   LogWindow open_;
   std::string failure_;
   bool making_thread_runs_ = false;
-  bool wants_segment_ = false;  // it is to make one, or does so
+  bool wants_segment_ = false;  // the thread must make a segment, or is making one
   bool closing_ = false;
   std::condition_variable changed_;
 
-  // Taken in this order, and before mutex_.
+  // Locked in this order, and before mutex_.
   std::mutex syncing_;  // held while a segment is synced
   std::mutex writing_;  // held while a window is written
   // Held from an fdatasync until its failure is known: if two threads sync one file, the system
@@ -152,7 +153,7 @@ class LocalLog final : public Log {
   LogWindow closed_;
   std::optional<NewestFile> newest_;  // from read() on
 
-  // The thread's that appends:
+  // Used only by the thread that appends:
   const LogReader* reader_ = nullptr;  // while it reads
   std::vector<std::string> dropped_;
   std::thread making_thread_;  // begins with the first trim(): what was read may leave segments

@@ -10,9 +10,10 @@
 //   log.trim(state.flushed());                    // the state has these changes in its own files
 //
 // Changes are numbered from 1, without a gap, through the whole life of a log. The changes that are
-// appended between two syncs are a *window*; a window becomes one record, all of it or nothing.
+// appended between two syncs are a *window*; a window becomes one record: a crash keeps all of it
+// or nothing.
 //
-// LocalLog (local_log.h) keeps a log in files. A log that several machines share is to be another
+// LocalLog (local_log.h) keeps a log in files. A log that several machines share will be another
 // implementation: nothing here says where a record is durable.
 #pragma once
 
@@ -28,9 +29,9 @@ namespace carillon::queue {
 // Counts the changes of one log from 1. 0: before the first.
 using LogNumber = std::uint64_t;
 
-// A place in a log, and what tells one history of it from another.
+// A place in a log. The chain tells one history of the log from another.
 struct LogPosition {
-  LogNumber number = 0;                // of a change
+  LogNumber number = 0;                // the last change before it
   std::optional<std::uint32_t> chain;  // Log::chain() of that change; nothing: not known
 };
 
@@ -51,9 +52,9 @@ class Log {
   // anything is appended; `after` is not below the last trim.
   virtual void read(const LogPosition& after, const Each& each) = 0;
 
-  // Adds a change to the open window and returns its number. Before that, and when the log is sure
-  // to take the change, it calls `apply` with the number. If the log or `apply` throws, nothing was
-  // appended, and the number is given to the next change.
+  // Adds a change to the open window and returns its number. Before it does so, and when the log is
+  // sure to take the change, it calls `apply` with the number. If the log or `apply` throws,
+  // nothing was appended, and the number is given to the next change.
   virtual LogNumber append(std::string_view change, const Apply& apply) = 0;
 
   // Makes durable everything that was appended before the call. Returns the number of the last
@@ -69,14 +70,14 @@ class Log {
   virtual std::string failure() const = 0;
 
   // The checksum of the record with the last change that was read, or that is durable: each record
-  // carries that of the one before, so it stands for all changes up to there. 0: there is none.
-  // REQUIRES: no write() or sync() is under way.
+  // contains the checksum of the record before, so it stands for all changes up to there. 0: there
+  // is no such record. REQUIRES: no write() or sync() is under way.
   virtual std::uint32_t chain() const = 0;
 
   // The number of the last change that was appended.
   virtual LogNumber last() const = 0;
 
-  // The changes up to `number` are never read again; their room may be used anew. REQUIRES: they
+  // The changes up to `number` are never read again; their space may be used anew. REQUIRES: they
   // are durable.
   virtual void trim(LogNumber number) = 0;
 

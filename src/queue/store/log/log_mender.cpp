@@ -1,4 +1,5 @@
-// Which life and serial number a segment had, by its neighbours, newest.data and its records.
+// Finds out which life and serial number a segment had, from its neighbours, newest.data and its
+// records.
 
 #include "queue/store/log/log_mender.h"
 
@@ -36,8 +37,9 @@ std::optional<LogRecordHead> first_record(std::string_view bytes, const LogUse& 
   return std::nullopt;
 }
 
-// Which life and serial number a segment may have that stands beside a known one, or is the newest.
-// A file is used again and again, and keeps records of earlier uses: the latest use comes first.
+// Returns the lives and serial numbers that a segment may have if it stands beside a known one, or
+// is the newest. A file is used again and again, and keeps records of earlier uses: the latest use
+// comes first.
 std::vector<LogUse> uses_to_try(const std::vector<LogUse>& known, const LogUse& newest) {
   std::vector<LogUse> uses{newest};
   for (const LogUse& one : known) {
@@ -72,11 +74,11 @@ LogUse newest_of(const base::Directory& directory, std::uint64_t identity) {
     const NewestFile::Segment newest = NewestFile::read(directory, identity);
     return {.life = newest.life, .serial = newest.serial};
   } catch (const StoreError&) {
-    return {};  // a reader tells why
+    return {};  // the reader reports why
   }
 }
 
-// Returns nothing if the file cannot be read: a reader tells why.
+// Returns nothing if the file cannot be read: the reader reports why.
 std::optional<std::string> readable(const fs::path& path) {
   try {
     return file_bytes(path);
@@ -125,7 +127,7 @@ std::string mend_log(const std::string& path, const std::string& to, std::uint64
   }
   if (broken.empty()) return path;
   link_files(path, names, to);
-  // One that was mended may be the neighbour of another.
+  // A segment that was mended may be the neighbour of another.
   for (bool again = true; again;) {
     again = false;
     for (auto at = broken.begin(); at != broken.end();) {

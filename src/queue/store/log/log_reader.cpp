@@ -29,8 +29,8 @@ struct LogReader::Walk {
   bool read_again = false;
   std::uint32_t block = 1;
   LogRecord record;
-  std::uint32_t end_of_records = 1;  // of those that count
-  // The first place behind those where no whole record is.
+  std::uint32_t end_of_records = 1;  // behind the last record that counts
+  // The first place behind that block where no whole record is.
   std::optional<LogFound> fault;
   std::uint32_t fault_block = 0;
   std::size_t behind_gap = 0;  // whole records that are left out
@@ -86,7 +86,7 @@ void LogReader::refuse_two_of_one_serial() {
           ": one of them is of another time or of a copy of this directory");
 }
 
-// A start reads nothing before this: what it applies may be written to files.
+// Runs before a start reads anything: what it applies may be written to files.
 void LogReader::check_newest() {
   try {
     const NewestFile::Segment newest = NewestFile::read(directory_, identity_);
@@ -98,7 +98,7 @@ void LogReader::check_newest() {
   }
 }
 
-// What a copy of the directory has put and deleted is nothing of ours.
+// Changes that a copy of the directory has made belong to another history.
 void LogReader::leave_out_copy(const NewestFile::Segment& newest) {
   used_.remove_if([&](const LogSegment& segment) {
     if (segment.serial() != newest.serial || segment.use().life == newest.life) return false;
@@ -149,12 +149,13 @@ void LogReader::read(const LogPosition& start, const Log::Each& each) {
     if (after == nullptr || after->first() > start_ + 1) read_segment(*segment, after, each);
   }
   refuse_if_behind();
-  // It may be the last file that cannot be opened, belongs to another log, or is gone.
+  // The missing segment may be the last one, if a file cannot be opened, belongs to another log, or
+  // is gone.
   if (!end_is_sure_ || (!damage_.empty() && gaps_.empty())) add_gap(0);
 }
 
-// Changes up to the start were durable in the log before anybody could say that they are not
-// needed; and what a header or a record says was durable must have been read.
+// Throws if the log ends too early: changes before the start were durable in the log once, and
+// changes that a header or a record calls durable must have been read.
 void LogReader::refuse_if_behind() {
   if (durable_ > last_) missing(directory_.path(), durable_);
   if (start_ <= durable_) return;
@@ -162,7 +163,7 @@ void LogReader::refuse_if_behind() {
           std::to_string(durable_) + ", and the state has change " + std::to_string(start_));
 }
 
-// Changes from the one behind last_ on, up to `to`.
+// Reports that the changes behind last_ are missing, up to `to`.
 void LogReader::missing(const std::string& where, LogNumber to) {
   add_gap(to);
   damaged("the log " + where + " is damaged: change " + std::to_string(last_ + 1) +
@@ -212,8 +213,8 @@ void LogReader::read_segment(const LogSegment& segment, const LogSegment* next,
   last_end_ = walk.end_of_records;
 }
 
-// Finds what is at walk.block, and remembers the first place that holds no whole record. What fails
-// is read once more.
+// Finds what is at walk.block, and remembers the first place that holds no whole record. If the
+// check fails, the bytes are read once more.
 LogFound LogReader::find(Walk& walk) {
   const auto look = [&walk] {
     const LogFound found = walk.segment.find(walk.bytes, walk.block, walk.record);
@@ -240,7 +241,7 @@ LogFound LogReader::find(Walk& walk) {
   return found;
 }
 
-// Takes a whole record: its changes, as far as they are new.
+// Takes a whole record: calls `each` for those of its changes that are new.
 void LogReader::take(Walk& walk, const Log::Each& each) {
   const LogRecordHead& head = walk.record.head;
   if (head.first > last_ + 1) return take_behind_gap(walk, each);
@@ -258,7 +259,8 @@ void LogReader::take(Walk& walk, const Log::Each& each) {
   if (!whole) damaged("the log's file " + walk.segment.path() + " is damaged");
 }
 
-// A record that holds the last change must be the one that is known; the next one must say so.
+// Checks that the history is the known one: a record with the last known change must have the known
+// checksum, or the next record must name it.
 void LogReader::check_chain(const Walk& walk) {
   const LogRecordHead& head = walk.record.head;
   if (!chain_ || head.last() < last_ || last_ == 0) return;
@@ -269,8 +271,8 @@ void LogReader::check_chain(const Walk& walk) {
           " does not follow the changes before it");
 }
 
-// A crash of the machine may come before all writes have reached the disk, and leave a record
-// behind a gap.
+// If the machine crashes before all writes have reached the disk, a record may be left behind a
+// gap.
 void LogReader::take_behind_gap(Walk& walk, const Log::Each& each) {
   const LogRecordHead& head = walk.record.head;
   const bool same_boot = boot_ != 0 && walk.segment.use().boot == boot_;
@@ -307,8 +309,8 @@ void LogReader::end_segment(const Walk& walk) {
   dropped_.push_back(what + ". Nobody was told that they were durable");
 }
 
-// Each segment continues the one with the serial number before: in the same life of the log, or in
-// one that began when it was opened with that segment as its last.
+// Each segment continues the one with the serial number before. Both have the same life of the log,
+// or the second one's life began when the log was opened with the first one as its last.
 void LogReader::check_follows(const LogSegment& segment, const LogSegment& next) {
   const bool same_life = next.use().life == segment.use().life;
   if (next.serial() == segment.serial() + 1 &&

@@ -6,22 +6,22 @@
 //               [](LogNumber number, std::string_view change) { ... });     // 101, 102, ...
 //   if (!reader.damage().empty()) ...
 //
-// So `carillon check` reads a log off line, with Damage::kCollect: each damage is a line of
-// damage(), and reading goes on behind it with the changes that are whole. A start has
-// Damage::kThrow. No other process may write to the log meanwhile.
+// `carillon check` reads a log off line with Damage::kCollect: each damage is a line of damage(),
+// and reading goes on behind it with the changes that are whole. A start uses Damage::kThrow. No
+// other process may write to the log meanwhile.
 //
 // What is damage, and what a crash may leave
 // - The last segment must be the one that newest.data names (newest_file.h). It is verified before
-//   anything is read. One that is newer has no record: a crash came before newest.data was written.
+//   anything is read. A newer segment has no record: a crash came before newest.data was written.
 // - A record is damaged if it was written whole and its checksum is wrong, or if it does not
 //   continue the record before (log_record.h).
 // - A crash may cut short the last record. A crash of the machine may also lose records that were
-//   not durable, in any order, and so leave records behind a gap. They are left out, and told of in
+//   not durable, in any order, and so leave records behind a gap. They are left out, and listed in
 //   dropped().
 // - A gap is damage if a later record says that what is missing was durable; if it lies in a
 //   segment that is not the last (each is durable before the next one begins); or if the machine
-//   has not booted since: then every write is there, in order.
-// - What fails is read once more, from the disk: a bit may have changed in memory.
+//   has not booted since: in that case every write is there, in order.
+// - What fails a check is read once more, from the disk: a bit may have changed in memory.
 //
 // Memory: one segment. Thread safety: none.
 #pragma once
@@ -45,9 +45,9 @@ class LogReader {
   enum class Damage : std::uint8_t { kThrow, kCollect };
   using Segments = std::list<LogSegment>;
 
-  // Opens all segments of the log in `directory`, which must outlive the reader. `boot`: of the
-  // machine; 0: unknown. Throws StoreError if the directory cannot be listed; with Damage::kThrow
-  // also if a segment cannot be opened, belongs to another log, or is there twice.
+  // Opens all segments of the log in `directory`, which must outlive the reader. `boot` identifies
+  // the boot of the machine; 0: unknown. Throws StoreError if the directory cannot be listed; with
+  // Damage::kThrow also if a segment cannot be opened, belongs to another log, or is there twice.
   LogReader(const base::Directory& directory, std::uint64_t identity, std::uint64_t boot,
             Damage damage = Damage::kCollect, LogWrites writes = LogWrites::kDurable);
 
@@ -55,7 +55,7 @@ class LogReader {
   // StoreError at the first damage. REQUIRES: it is called once.
   void read(const LogPosition& start, const Log::Each& each);
 
-  // While `each` runs, and behind read(): of the last change that was read.
+  // While `each` runs, and after read(): the last change that was read.
   LogNumber last() const { return last_; }
   std::uint32_t chain() const { return chain_.value_or(0); }
   std::size_t records() const { return records_; }  // whole ones, also those not needed any more
@@ -73,7 +73,8 @@ class LogReader {
   // The segments that were used, in the order of their serial numbers, and files that were not.
   Segments& used() { return used_; }
   Segments& unused() { return unused_; }
-  // Makes durable what was read. Only the last segment may hold what is not. Throws StoreError.
+  // Makes durable what was read. Only the last segment may have bytes that are not durable yet.
+  // Throws StoreError.
   void make_durable() const;
 
  private:

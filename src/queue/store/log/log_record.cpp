@@ -26,7 +26,7 @@ std::uint32_t checksum_of(const LogRecordHead& head, const LogPlace& place) {
   return base::crc32c(base::crc32c(0, bytes_of(place)), bytes_of(head).substr(kCovered));
 }
 
-// Calls `each` for the pieces of the changes, which stamps part.
+// Calls `each` for the pieces into which the stamps cut the changes.
 template <typename Each>
 void for_each_piece(const char* record, std::size_t size, Each&& each) {
   std::size_t at = sizeof(LogRecordHead);
@@ -46,7 +46,7 @@ std::uint32_t checksum_of_changes(const char* record, std::size_t size) {
   return checksum;
 }
 
-// One bit of a stamp may have changed: two stamps, or a stamp and zeros, differ in more.
+// One bit of a stamp may be wrong: any two stamps, and a stamp and zeros, differ in more bits.
 bool is_stamped(std::string_view bytes, std::size_t sector, std::uint32_t stamp) {
   std::uint32_t found = 0;
   std::memcpy(&found, bytes.data() + sector * kLogSector + kLogSectorBytes, sizeof found);

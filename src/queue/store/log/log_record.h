@@ -1,5 +1,5 @@
-// The bytes of a record of a local log: what is written for a window, and what can be told of it
-// when it is read again.
+// The bytes of a record of a local log: how a window is written, and how a reader sees whether a
+// record is whole.
 //
 //   record := checksum:u32 changes:u32 size:u32 count:u32 first:u64 durable:u64 before:u32
 //             version:u32 (size:u32 change)*
@@ -10,10 +10,10 @@
 //
 // On the disk a record lies in sectors of 512 bytes, each of which ends with a *stamp* of 4 bytes:
 // 508 bytes of the record, the stamp, the next 508 bytes. The stamp belongs to this use of the
-// segment, and a disk writes a sector whole or not at all. So a sector that was not written can be
-// told from one whose bits have changed: a record that lacks a sector was cut short by a crash,
-// before anybody was told that it is durable, and one that has all its sectors and not its checksum
-// is damaged.
+// segment, and a disk writes a sector whole or not at all. So a reader can tell a sector that was
+// not written from one whose bits have changed. A record that lacks a sector was cut short by a
+// crash, before anybody knew that it was durable. A record that has all its sectors, but fails its
+// checksum, is damaged.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ namespace carillon::queue {
 inline constexpr std::size_t kLogBlock = 4096;
 inline constexpr std::size_t kLogSector = 512;
 inline constexpr std::size_t kLogStamp = sizeof(std::uint32_t);
-inline constexpr std::size_t kLogSectorBytes = kLogSector - kLogStamp;  // of a record
+inline constexpr std::size_t kLogSectorBytes =
+    kLogSector - kLogStamp;  // bytes of a record in a sector
 
 // What stands in front of the changes of a window.
 struct LogRecordHead {
@@ -38,7 +39,7 @@ struct LogRecordHead {
   std::uint32_t count = 0;   // changes
   LogNumber first = 0;       // number of the first change
   LogNumber durable = 0;     // number of the last change that was durable before
-  std::uint32_t before = 0;  // checksum of the record before; 0: there is none
+  std::uint32_t before = 0;  // checksum of the record before; 0: this is the first
   std::uint32_t version = 1;
 
   LogNumber last() const { return first + count - 1; }
@@ -75,8 +76,8 @@ std::uint32_t seal_log_record(char* bytes, const LogPlace& place);
 // What is found where a record could begin.
 enum class LogFound : std::uint8_t {
   kNothing,  // no record was written here in this use of the segment
-  kTorn,     // the beginning of one: some sectors were not written
-  kDamage,   // one that was written whole, and is not as it was written
+  kTorn,     // the beginning of a record: some sectors were not written
+  kDamage,   // a record that was written whole, and has changed since
   kRecord,
 };
 struct LogRecord {
@@ -84,10 +85,10 @@ struct LogRecord {
   std::string changes;
 };
 // Reads the record at the beginning of `bytes`, which go on to the end of the segment. Sets
-// `record` if there is one; its head also if the record is torn.
+// `record` if it finds a whole one; if the record is torn, only the head.
 LogFound find_log_record(std::string_view bytes, const LogPlace& place, LogRecord& record);
 
-// Whether any of the sectors was written in this use of the segment.
+// Returns whether any of the sectors was written in this use of the segment.
 bool has_log_stamp(std::string_view bytes, const LogPlace& place);
 
 // Calls `each` for the changes of a record. Returns false if they are not as the head says.

@@ -143,7 +143,7 @@ LogSegment LogSegment::open(const base::Directory& directory, const std::string&
     return header.magic == LogSegmentHeader{}.magic &&
            header.checksum == queue::checksum_of(header);
   };
-  // What fails is read once more: a bit may have changed in memory.
+  // What fails its checksum is read once more: a bit may have changed in memory.
   for (int reads = 0; reads < 2 && !is_whole(); ++reads) {
     const int error = base::read_at(file.get(), reinterpret_cast<char*>(&header), size, 0);
     if (error != 0) segment.fail("cannot be read", error);
@@ -246,7 +246,7 @@ LogSegment::Bytes LogSegment::read() const {
   return read(directory_->open(name_, O_RDONLY | O_CLOEXEC));
 }
 
-// Where nothing can be read past the page cache, the cache is asked to forget the file.
+// If the file system cannot read past the page cache, the cache is asked to forget the file.
 LogSegment::Bytes LogSegment::read_from_disk() const {
   if (const auto file = directory_->open(name_, O_RDONLY | O_DIRECT | O_CLOEXEC)) {
     const BlockBytes block = allocate_blocks(kLogBlock);
@@ -268,8 +268,9 @@ bool LogSegment::is_written_from(const Bytes& bytes, std::uint32_t block) const 
   return has_log_stamp(bytes.view().substr(at), place(block));
 }
 
-// If only the process has died, the page cache may have what the disk has not. It has it for good
-// after a failed sync: no later one writes those pages. What the disk has already is not touched.
+// If only the process has died, the page cache may have what the disk has not. After a failed sync
+// that is for ever: no later sync writes those pages. Blocks that the disk already has are not
+// written.
 void LogSegment::make_durable(const Bytes& bytes, std::uint32_t end) const {
   const base::FileDescriptor file = directory_->open(name_, O_RDWR | O_CLOEXEC);
   if (!file) fail("cannot be opened", errno);

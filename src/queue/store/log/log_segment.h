@@ -9,11 +9,12 @@
 // file is made, so that no later write has to wait for the file system.
 //
 // Each time the file is used anew it gets the next serial number, and the number of the first
-// change that it may hold. `life` is a random number of the opening of the log that used it, and
-// `life_before` that of the segment before: so a segment says which one it follows, and one of a
-// copy of the directory, which has had another life since, follows none of the original's. The
+// change that it may hold. Each opening of the log draws a random number, its `life`; `life_before`
+// is the life of the segment before. So a segment says which one it follows. A segment from a copy
+// of the directory, which has had another life since, follows no segment of the original. The
 // checksums and stamps of the records cover the life, the serial number and the block. So neither
-// the bytes of a client, nor a record of an earlier use, nor one of another log passes for one.
+// the bytes of a client, nor a record of an earlier use, nor a record of another log passes for a
+// record.
 //
 // Numbers stand in the file as they do in memory: a data directory does not move between machines
 // of different byte orders.
@@ -52,7 +53,7 @@ BlockBytes allocate_blocks(std::size_t size);
 struct LogUse {
   std::uint64_t life = 0;
   std::uint64_t life_before = 0;  // 0: this is the first segment of a log
-  std::uint64_t boot = 0;         // of the machine; 0: unknown
+  std::uint64_t boot = 0;         // identifies the boot of the machine; 0: unknown
   std::uint64_t serial = 0;       // 0: the file was never used
   LogNumber first = 0;
   std::uint32_t before = 0;  // checksum of the record with change `first` - 1
@@ -69,7 +70,7 @@ class LogSegment {
     using StoreError::StoreError;
   };
 
-  // The name of segment n, and n of such a name; nothing if no segment is called so.
+  // The name of segment n, and the number in such a name; nothing if `name` is no segment's.
   static std::string name_of(std::uint64_t number);
   static std::optional<std::uint64_t> number_of(std::string_view name);
   // What is added to the name of a file that is being made.
@@ -91,7 +92,7 @@ class LogSegment {
   void open_to_write();
   void close() { file_ = {}; }
 
-  // Begins the next use of the file, in memory. It is to be followed by write_header().
+  // Begins the next use of the file, in memory. The caller must call write_header() next.
   void begin(const LogUse& use) { use_ = use; }
   // Makes the next use durable: the file has no record then.
   void write_header() const;
@@ -106,9 +107,9 @@ class LogSegment {
   // already.
   void sync() const;
 
-  // All bytes of the file: by way of the page cache, which may have more than the disk; or as the
-  // disk has them, if the file system can tell. Both throw StoreError if the file cannot be read or
-  // has been cut short.
+  // All bytes of the file: from the page cache, which may have more than the disk; or from the
+  // disk, if the file system can read past the cache. Both throw StoreError if the file cannot be
+  // read or has been cut short.
   struct Bytes {
     BlockBytes begin;
     std::size_t size = 0;
@@ -118,10 +119,10 @@ class LogSegment {
   Bytes read_from_disk() const;
   // What find_log_record() finds at `block` of the bytes.
   LogFound find(const Bytes& bytes, std::uint32_t block, LogRecord& record) const;
-  // Whether any sector from `block` on was written in this use.
+  // Returns whether any sector from `block` on was written in this use.
   bool is_written_from(const Bytes& bytes, std::uint32_t block) const;
-  // Makes the records before block `end` durable that are in `bytes`, and writes only those that
-  // the disk has not. Throws StoreError.
+  // Makes the records in `bytes` before block `end` durable; writes only the blocks that the disk
+  // does not have. Throws StoreError.
   void make_durable(const Bytes& bytes, std::uint32_t end) const;
 
   std::uint64_t identity() const { return identity_; }

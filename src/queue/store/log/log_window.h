@@ -26,10 +26,10 @@ class LogWindow {
 
   bool empty() const { return count_ == 0; }
   std::uint32_t count() const { return count_; }
-  std::size_t bytes() const { return size_; }  // of the changes
+  std::size_t bytes() const { return size_; }  // bytes of the changes
   static std::size_t bytes_of(std::size_t change) { return sizeof(std::uint32_t) + change; }
 
-  // Completes the record, but for stamps and checksums. Returns its bytes: whole blocks.
+  // Completes the record except for stamps and checksums. Returns its bytes: whole blocks.
   std::size_t finish(LogRecordHead head) noexcept;
   char* data() { return bytes_.get(); }
 
@@ -38,7 +38,7 @@ class LogWindow {
 
   BlockBytes bytes_;
   std::size_t capacity_ = 0;  // whole blocks
-  std::size_t size_ = 0;      // of the changes, behind the head
+  std::size_t size_ = 0;      // bytes of the changes, behind the head
   std::uint32_t count_ = 0;
 };
 

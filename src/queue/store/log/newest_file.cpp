@@ -58,7 +58,7 @@ NewestFile::NewestFile(const base::Directory& directory, std::uint64_t identity,
   if (!file_) fail(path_, std::string("cannot be opened: ") + std::strerror(errno));
 }
 
-// As a segment: its first block is there before anything is written to it.
+// As with a segment, the first block is there before anything is written to it.
 void NewestFile::make(const base::Directory& directory, std::uint64_t identity,
                       const Segment& segment) {
   const NewestFile file(directory, identity, O_CREAT | O_TRUNC);

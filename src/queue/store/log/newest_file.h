@@ -7,10 +7,10 @@
 //   const NewestFile file(directory, identity);
 //   file.write({.life = 8, .serial = 2, .number = 2});    // durable when it returns
 //
-// Without its newest segment, a log is a whole log that ends earlier. With that of a copy of the
-// directory in its place, it is a whole log, too, if both have gone on for as many segments. This
-// file tells these cases from the log that was written. Its name does not begin as those of the
-// segments do, so it stays where it is when somebody removes or copies all of these.
+// A log that has lost its newest segment looks like a whole log that ends earlier. A log whose
+// newest segment comes from a copy of the directory looks whole, too, if both have as many
+// segments. This file tells these cases from the log that was written. Its name begins differently
+// from those of the segments, so it stays when somebody removes or copies all segments.
 //
 // A segment's header is made durable first, then this file, and then the segment's first record. So
 // the segment that is named is there, and one that is newer has no record.

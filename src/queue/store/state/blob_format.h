@@ -5,9 +5,9 @@
 //   record := key_size:u64 value_size:u64 expiration:u64 head_crc:u32 crc:u32 key value
 //   foot   := magic:u32 records:u64 zeros:16 crc:u32
 //
-// The checksums are CRC-32C, masked: `head_crc` that of the three numbers, `crc` that of key and
-// value, and that of the foot of what stands before it. The head has none, but it is the same in
-// every file of this store.
+// The checksums are CRC-32C, masked: `head_crc` covers the three numbers, `crc` key and value, and
+// the foot's `crc` the rest of the foot. The head has no checksum, but it is the same in every file
+// of this store.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ inline std::string blob_head() {
   return head;
 }
 
-// No reader counts the records by it.
+// No reader uses the number of records.
 inline std::string blob_foot() {
   std::string foot;
   append_number(foot, kBlobMagic);

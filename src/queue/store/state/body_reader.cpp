@@ -12,14 +12,14 @@ namespace carillon::queue {
 
 namespace {
 
-// An id continues a run if it is at most so far behind the last one. To step over three bodies of
-// other tubes is still faster than to look one up.
+// An id continues a run if it is at most this far after the last one. Stepping over three bodies of
+// other tubes is still faster than a look-up.
 constexpr JobId kNear = 4;
 
-// To read fewer than the first at once is not worth it, and more than the second gains nothing.
+// Reading fewer than the first at once is not worth it, and more than the second gains nothing.
 constexpr std::size_t kLeastAhead = 16;
 constexpr std::size_t kMostAhead = 64;
-// When so many bytes were read, no more bodies are. A larger body is not kept.
+// After this many bytes, no more bodies are read. A larger body is not kept.
 constexpr std::size_t kBytesAhead = 64 << 10;
 // What comes after a body of more bytes is not read ahead.
 constexpr std::size_t kLargeBody = 16 << 10;
@@ -106,7 +106,7 @@ std::optional<std::string> BodyReader::at_hand(JobId id, std::uint32_t piece) {
   return body;
 }
 
-// Returns none if the disk would have to be waited for.
+// Returns none if it would have to wait for the disk.
 std::optional<std::string> BodyReader::look_up(JobId id, std::uint32_t piece) const {
   std::string bytes;
   const PieceKey key = piece_key(id, piece);
@@ -139,7 +139,7 @@ BodyReader::Run& BodyReader::oldest() {
   return *oldest;
 }
 
-// `id` is read. If it continues no run, it begins one in the place of the oldest.
+// `id` is read. If it continues no run, a new run begins in place of the oldest.
 BodyReader::Run& BodyReader::move_on(Run* run, JobId id) {
   if (run == nullptr) {
     run = &oldest();
@@ -168,14 +168,15 @@ std::size_t BodyReader::worth_reading(const Run& run, JobId from) const {
   return most < kLeastAhead ? 0 : most;
 }
 
-// Reads up to `most` bodies from job `from` on. An error is left to the read of the body itself.
+// Reads up to `most` bodies from job `from` on. Ignores errors: the read of the body itself will
+// meet them.
 BodyReader::Bodies BodyReader::read_on(JobId from, std::size_t most) const {
   Bodies read;
   const JobKey end = job_key(from + kNear * most);
   const rocksdb::Slice end_slice(end.data(), end.size());
   std::size_t bytes = 0;
   const auto at = state_.scan(kBodies, view(job_key(from)), end_slice);
-  // A body in pieces ends it with its first one.
+  // A body in pieces ends the read, with its first piece.
   while (at->Valid() && at->value().size() <= kBytesAhead) {
     read.emplace_back(id_of(at->key()), at->value().ToString());
     bytes += at->value().size();

@@ -1,4 +1,4 @@
-// BodyReader: reads bodies, and several that come next at once.
+// BodyReader: reads bodies, and reads ahead.
 //
 //   BodyReader bodies(state);
 //   std::optional<std::string> body = bodies.at_hand(7);   // without a wait for the disk
@@ -6,13 +6,13 @@
 //   ...
 //   bodies.put(8);                                         // body 8 was put
 //
-// Jobs mostly go out in the order of their ids, and bodies are stored in that order. To look one up
-// takes a search in the memtables and in several files. To go on to the next one is a small step.
-// So when the ids that are asked for follow each other closely, up to 64 bodies are read at once,
-// and kept until they are asked for.
+// Jobs mostly go out in the order of their ids, and bodies are stored in that order. A look-up
+// searches the memtables and several files. Going on to the next body is a small step. So when the
+// ids that are asked for follow each other closely, up to 64 bodies are read at once, and kept
+// until they are asked for.
 //
-// Workers of several tubes take jobs in as many orders at once. So up to 8 *runs* of ids are
-// followed. While read() reads on in one of them, at_hand() returns none for the ids that come
+// Workers of several tubes take jobs from several places at once. So the reader follows up to 8
+// *runs* of ids. While read() reads on in one of them, at_hand() returns none for the ids that come
 // next.
 //
 // The body under an id never changes, and no id is given twice. So a body that was read ahead stays
@@ -46,7 +46,7 @@ class BodyReader {
   // Throws StoreDamage if there is no such body, and StoreError if the state cannot be read.
   std::string read(JobId id, std::uint32_t piece = 0);
 
-  // Returns none if the disk would have to be waited for. Throws as read().
+  // Returns none if it would have to wait for the disk. Throws as read().
   std::optional<std::string> at_hand(JobId id, std::uint32_t piece = 0);
 
   // A body with this id has been put.
@@ -59,8 +59,8 @@ class BodyReader {
 
   struct Run {
     JobId last = 0;
-    std::size_t reach = 1;   // doubled by each read; so many bodies are worth reading at once
-    std::uint64_t used = 0;  // when it was: of the runs, the one used longest ago makes room
+    std::size_t reach = 1;   // how many bodies the next read takes; doubled by each read
+    std::uint64_t used = 0;  // when it was last used: the run that was used longest ago makes room
     Bodies ahead;            // read and not asked for yet
     bool reading = false;    // read() reads what comes after `last`
   };
@@ -74,7 +74,7 @@ class BodyReader {
   Bodies read_on(JobId from, std::size_t most) const;
 
   const RocksState& state_;
-  std::atomic<JobId> newest_ = 0;  // that was put since the store was opened; 0: none was
+  std::atomic<JobId> newest_ = 0;  // the last one put since the store was opened; 0: none
   std::mutex mutex_;
   // Protected by mutex_:
   std::array<Run, 8> runs_;

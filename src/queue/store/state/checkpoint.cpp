@@ -46,7 +46,7 @@ std::string new_name() {
 
 }  // namespace
 
-// What cannot be removed takes space, and harms nothing else.
+// A checkpoint that cannot be removed takes space, but does no other harm.
 void remove_left_checkpoints(const std::string& directory) {
   std::vector<fs::path> left;
   std::error_code error;
@@ -101,7 +101,7 @@ void StateCheckpoint::run() {
 }
 
 // A state that has changes and no log is refused when it is opened: it could be damage. The log of
-// a checkpoint has a header alone, which says that every change up to the state's is durable.
+// a checkpoint has only a header, which says that every change up to the state's is durable.
 void StateCheckpoint::make() {
   state_.link_files(made_at_);
   const base::Directory directory(made_at_);

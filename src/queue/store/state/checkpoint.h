@@ -12,9 +12,9 @@
 // never changes it, so what the store does later changes nothing in the directory. The price: a
 // table that the store deletes keeps its space until the directory is removed.
 //
-// Linking 2 000 files takes 35 ms, so it is done by a thread of its own. RocksDB is told not
-// to flush for it: only what the log holds durably may reach a file (rocks_state.h). So the
-// directory has what the state's files have: the changes up to state.flushed().
+// Linking 2 000 files takes 35 ms, so it is done by a thread of its own. RocksDB must not flush for
+// it: only changes that are durable in the log may reach a file (rocks_state.h). So the directory
+// has what the state's files have: the changes up to state.flushed().
 //
 // The directory is not durable, and need not be. It belongs to the process that made it: the next
 // one that opens the store removes it.
@@ -36,9 +36,9 @@ namespace carillon::queue {
 class StateCheckpoint {
  public:
   // Begins to make a directory in that of `state`, which must outlive the checkpoint, and may be
-  // used meanwhile; but neither flushed nor resumed while the checkpoint is being made. No other
-  // machine, and no other time, has a checkpoint of this path: who looks for it finds it, or
-  // nothing. Throws std::system_error if there can be no more threads, or no path to the directory.
+  // used meanwhile; but neither flushed nor resumed while the checkpoint is being made. The path is
+  // unique for all machines and times: at that path there is this checkpoint, or nothing. Throws
+  // std::system_error if there can be no more threads, or no path to the directory.
   explicit StateCheckpoint(const RocksState& state);
   // Waits until the directory is removed.
   ~StateCheckpoint();
@@ -60,7 +60,7 @@ class StateCheckpoint {
   void make();
 
   const RocksState& state_;
-  const std::string made_at_;  // by the directory that is open; for others it is checkpoint_.path
+  const std::string made_at_;  // by the open directory; others use checkpoint_.path
   // The thread writes them before it sets the phase.
   Checkpoint checkpoint_;
   const LogPosition position_;  // the last change that the checkpoint has

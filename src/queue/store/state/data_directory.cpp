@@ -29,8 +29,8 @@ namespace {
 // however it ends. The file says that process's id.
 constexpr const char* kOwnerFile = "owner.pid";
 
-// Returns true for the files that may be there before a store is: our own, and those that RocksDB
-// leaves if it is stopped while it makes a store.
+// Returns true for files that may be in a directory without a store: our own, and those that
+// RocksDB leaves if it is stopped while it makes a store.
 bool may_precede_store(std::string_view name) {
   return name == kOwnerFile || name == "lost+found" || name == "LOCK" || name == "IDENTITY" ||
          name.starts_with("LOG") || name.starts_with("MANIFEST-") || name.starts_with("OPTIONS-") ||
@@ -56,8 +56,8 @@ int make_directory(const fs::path& path, mode_t mode) {
   const int error = errno;
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return error;
-  // A start may have made it and died before its name was durable. A directory further up may lie
-  // where this user can sync nothing; no start has made that one.
+  // An earlier start may have made it, and died before its name was durable. A directory further up
+  // may be one where this user cannot sync; no start has made that one.
   return sync_name(path) == EIO ? EIO : 0;
 }
 
@@ -118,7 +118,8 @@ void DataDirectory::refuse_other_things() const {
 }
 
 void DataDirectory::lock() {
-  // The directory too, as the file may be removed. Not every file system can lock one: NFS cannot.
+  // Lock the directory too, because the file may be removed. Not every file system can lock one:
+  // NFS cannot.
   const bool is_free =
       ::flock(files_->descriptor(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   lock_ = files_->open(kOwnerFile, O_RDWR | O_CLOEXEC | (is_free ? O_CREAT : 0), 0644);
@@ -136,7 +137,7 @@ void DataDirectory::lock() {
   const std::string owner = read_owner(lock_.get());
   if (error != EWOULDBLOCK)
     throw StoreError(message(std::string("cannot be locked: ") + std::strerror(error)));
-  // Processes of two containers may have the same id: each server is process 1 of its own.
+  // Processes of two containers may have the same id: each server is process 1 in its container.
   if (owner == self)
     throw StoreError(
         message("is open already, in this process or in another container (pid " + owner + ")"));

@@ -15,7 +15,7 @@ namespace carillon::queue {
 
 using rocksdb::Slice;
 
-// One iterator for all tubes: to make one takes much longer than to move it to the next tube.
+// One iterator for all tubes: making one takes much longer than moving it to the next tube.
 std::vector<JobRecord> scan_due_of_each(const RocksState& state,
                                         const std::vector<std::uint32_t>& tubes, UtcMs end,
                                         std::size_t limit) {
@@ -41,8 +41,8 @@ std::vector<JobRecord> scan_due_of_each(const RocksState& state,
   return found;
 }
 
-// RocksDB also has an estimate for what is in memory, by a few nodes of a skip list. It was wrong
-// by a factor of ten.
+// RocksDB also estimates what is in memory, from a few nodes of a skip list. We do not use that
+// estimate: it was wrong by a factor of ten.
 std::vector<double> estimate_due(const RocksState& state, std::uint32_t tube,
                                  std::span<const UtcMs> bounds) {
   std::vector<IndexKey> keys;

@@ -1,4 +1,4 @@
-// Reads of a state's index of due times (record_keys.h) that need nothing but the state.
+// Reads of a state's index of due times (record_keys.h) that need only the state.
 #pragma once
 
 #include <cstddef>

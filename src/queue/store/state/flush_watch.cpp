@@ -1,4 +1,4 @@
-// Looking for a flush that does not run (flush_watch.h).
+// Finds a flush that does not run (flush_watch.h).
 
 #include "queue/store/state/flush_watch.h"
 

@@ -4,9 +4,9 @@
 //   ...
 //   if (watch.is_left(database)) ...           // from time to time, while the flush has not ended
 //
-// Once a flush has failed, RocksDB may carry out a later one only when it is told of one more. Who
-// waits for it waits for ever, and a flush that is asked for beside it may end the process by an
-// assertion. So it is a failure. Seen in 7.8 of Debian 12.
+// After a failed flush, RocksDB may leave a later flush in its queue until one more is asked for. A
+// thread that waits for the flush waits for ever, and asking for one more may end the process by an
+// assertion. So this counts as a failure. Seen in 7.8 of Debian 12.
 //
 // Thread safety: none.
 #pragma once
@@ -23,10 +23,10 @@ class FlushWatch {
 
   FlushWatch() { begin(); }
   void begin();
-  // Looks whether a flush runs or is about to, but at most each kBetweenLooks. Returns true when
-  // three looks one after the other have found none: not at the first one, because a process that
-  // was stopped and goes on needs a moment. A flush that waits for RocksDB's thread, which also
-  // deletes files and serves all databases of the process, is not left.
+  // Checks whether a flush runs or will soon run, at most once each kBetweenLooks. Returns true
+  // when three checks in a row have found no flush. One check is not enough: a process that was
+  // stopped and goes on needs a moment. A flush that waits for RocksDB's thread, which also deletes
+  // files and serves all databases of the process, is not left.
   bool is_left(rocksdb::DB& database);
 
  private:

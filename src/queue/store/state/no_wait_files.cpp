@@ -47,7 +47,7 @@ class File final : public rocksdb::FSRandomAccessFile {
   // is not in memory (preadv2(2)), so without waiting nothing tells the end of the file.
   IOStatus Read(std::uint64_t offset, std::size_t size, const IOOptions&, Slice* result,
                 char* scratch, IODebugContext*) const override {
-    if (pace != nullptr && !(*pace)(size)) return IOStatus::Aborted("the reader is to end");
+    if (pace != nullptr && !(*pace)(size)) return IOStatus::Aborted("the reader must end");
     if (fresh) {
       forget(offset, size);
       last_fresh = {path_, offset, size};
@@ -110,7 +110,7 @@ class NoWaitFileSystem final : public rocksdb::FileSystemWrapper {
   static const char* kClassName() { return "carillon"; }
   const char* Name() const override { return kClassName(); }
 
-  // An error to open it is told by the file system below.
+  // The file system below reports an error of opening it.
   IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                IODebugContext* debug) override {

@@ -5,13 +5,14 @@
 //   ...
 //   const NoWait no_wait;                           // reads of this thread, until it goes
 //   status = database.Get({}, key, &value);
-//   if (status.IsTimedOut()) ...                    // the disk would have had to be waited for
+//   if (status.IsTimedOut()) ...                    // it would have had to wait for the disk
 //
 // RocksDB's own way (ReadOptions::read_tier) finds only what is in its block cache. A queue mostly
 // reads a body once, so there it would find little, although most of what it wants was written a
 // moment ago and is in memory still.
 //
-// What fails its checksum may have been damaged in the page cache, or on the way from the disk:
+// A block that fails its checksum may have been damaged in the page cache, or on the way from the
+// disk. Read it again from the disk:
 //
 //   const FreshRead fresh;                          // reads of this thread, until it goes
 //   status = database.Get({}, key, &value);         // from the disk
@@ -30,8 +31,8 @@
 
 namespace carillon::queue {
 
-// Returns the file system `below`, but for this. Where it cannot tell what is in memory (tmpfs),
-// all reads of files are refused under NoWait.
+// Returns the file system `below` with this change. If it cannot say what is in memory (tmpfs), it
+// refuses all reads of files under NoWait.
 std::shared_ptr<rocksdb::FileSystem> no_wait_files(
     const std::shared_ptr<rocksdb::FileSystem>& below);
 
@@ -54,7 +55,7 @@ class FreshRead {
   FreshRead(const FreshRead&) = delete;
   FreshRead& operator=(const FreshRead&) = delete;
 
-  // Returns "123456.blob offset 7 size 8" of the last read of a file; empty if there was none.
+  // Returns "123456.blob offset 7 size 8" for the last read of a file; empty if there was no read.
   std::string last() const;
 };
 

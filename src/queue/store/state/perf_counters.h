@@ -1,10 +1,10 @@
-// What RocksDB counts of this thread's work while an object of these lives.
+// Turns off what RocksDB counts of this thread's work, while an object of this class lives.
 //
 //   const Counting off(rocksdb::kDisable);
 //
-// RocksDB counts comparisons, blocks and much more for each thread, if nobody says otherwise. That
-// costs a queue a tenth of its speed, and nobody reads it. The thread is its owner's, who may count
-// for purposes of his own: so the level before comes back.
+// By default RocksDB counts comparisons, blocks and much more for each thread. That costs a queue a
+// tenth of its speed, and nobody reads the counts. The thread belongs to the owner of the queue,
+// who may count for another purpose: so the destructor restores the level.
 #pragma once
 
 #include <rocksdb/perf_level.h>

@@ -6,13 +6,13 @@
 //   bodies    id:u64     the body, or its first piece (the id is JobRecord::body_id)
 //   bodies    id:u64 n:u32  piece n > 0 of a body of more than kBodyPiece bytes
 //   keys      'k' tube:u32 key            the record of the key
-//   keys      'e' until:u64 tube:u32 key  the same, of a key whose job is gone
+//   keys      'e' until:u64 tube:u32 key  the same, for a key whose job is gone
 //   keys      's' id:u64 the story of job id
 //   schedules name                        the record of the schedule
 //   default   't' n:u32  the record of tube number n
 //   default   'p' name   the record of the endpoint
 //   default   'w'        the watermarks
-//   default   'u' id:u64 how many bytes the unfinished body of job id is to have
+//   default   'u' id:u64 how many bytes the unfinished body of job id will have
 //
 //   index_key := 'd' tube:u32 due:u64 id:u64       for a job that is not buried: sorts by (due, id)
 //              | 'b' tube:u32 burial:u64 id:u64    for a buried job: sorts in the order of burials
@@ -26,7 +26,7 @@
 // Example: the record of job 5 of tube 1, due at 1'000 ms, is under the key
 // 64 00000001 00000000000003e8 0000000000000005 (hexadecimal).
 //
-// What throws StoreDamage names the key.
+// Functions that throw StoreDamage name the key in the message.
 #pragma once
 
 #include <array>
@@ -81,7 +81,7 @@ inline std::string endpoint_key(std::string_view name) {
   return std::string(kEndpointKeys).append(name);
 }
 
-// Of a key of 1 to kMaxKey bytes.
+// REQUIRES: the key has 1 to kMaxKey bytes.
 std::string key_key(std::uint32_t tube, std::string_view key);
 std::string ended_key_key(const KeyRecord& key);
 // All keys of the latter kind are >= the first and < the second of these.

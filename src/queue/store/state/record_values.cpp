@@ -167,7 +167,7 @@ Watermarks read_watermarks_value(std::string_view bytes) {
 }
 
 // Field 3 of older versions was a checksum of the batch; it is not read. A batch that is sent again
-// after the upgrade is answered as the first one, and not compared with it.
+// after the upgrade gets the answer of the first one, without a comparison.
 void append_key_value(std::string& bytes, const KeyRecord& key) {
   const auto append = begin_value(bytes);
   append(1, key.id);

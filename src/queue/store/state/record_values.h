@@ -1,4 +1,4 @@
-// How jobs, tubes and watermarks are written as values, of the state and of the log.
+// How jobs, tubes and watermarks are written as values, in the state and in the log.
 //
 // A value is a version byte, 2, and tagged fields (tagged_fields.h). The fields of a job are
 //
@@ -6,12 +6,12 @@
 //    8 reserves   9 timeouts  10 releases  11 buries  12 kicks  13 lead  14 era
 //   15 key (bytes)            16 key_window 17 body
 //
-// of a tube: 1 scheduled, 2 buried, 3 name (bytes), 4 ended_keys; of a key: 1 id, 2 until, and of a
-// token 4 answer, 5 fingerprint (bytes), and of its job 6 index key, 7 value, 8 tube, 9 group; of
-// the watermarks: 1 next_id, 2 next_burial, 3 time, 4 boot (bytes), 5 wall_ns, 6 steady_ns,
-// 7 boot_lead, 8 job_lead, 9 gained_ns, 10 era, 11 boot_era; of an unfinished body: 1 bytes. A lead
-// may be negative, as may 5, 6 and 9 of the watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...
-// No field stands for no lead.
+// A tube has 1 scheduled, 2 buried, 3 name (bytes), 4 ended_keys. A key has 1 id, 2 until; the key
+// of a token also 4 answer, 5 fingerprint (bytes), and for its job 6 index key, 7 value, 8 tube, 9
+// group. The watermarks have 1 next_id, 2 next_burial, 3 time, 4 boot (bytes), 5 wall_ns, 6
+// steady_ns, 7 boot_lead, 8 job_lead, 9 gained_ns, 10 era, 11 boot_era; of an unfinished body: 1
+// bytes. A lead may be negative, as may 5, 6 and 9 of the watermarks: 1, 2, 3, 4, ... stand for 0,
+// -1, 1, -2, ... No field stands for no lead.
 //
 // The key says which job or tube it is (record_keys.h). Fields that this version does not know are
 // kept, and written again with the record.

@@ -29,7 +29,7 @@ using rocksdb::WriteBatch;
 
 namespace {
 
-// The version of all that is in the directory. A store of another is refused.
+// The version of everything in the directory. A store of another version is refused.
 constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 6";
 
@@ -87,7 +87,7 @@ void RocksState::open(const DiskStoreOptions& options) {
   rocksdb::DB* opened = nullptr;
   const Status status = rocksdb::DB::Open(database_options, files().held_path(),
                                           state_families(options), &handles, &opened);
-  // It names the families. Nothing was changed.
+  // The message names the families. Nothing was changed.
   if (status.IsInvalidArgument()) {
     throw error("was made by a newer version of Carillon, or by another program", status);
   }
@@ -97,7 +97,7 @@ void RocksState::open(const DiskStoreOptions& options) {
   space_saver_.emplace(database(), opened_.families, files().held_path());
 }
 
-// RocksDB looks for a table that is gone under an old name of tables, too, and names that one.
+// If a table is gone, RocksDB also tries an old name of tables, and names that one in its message.
 StoreError RocksState::cannot_open(const Status& status) const {
   std::string why = "cannot be opened: " + status.ToString();
   constexpr std::string_view kOldName = ".ldb";
@@ -132,7 +132,7 @@ void RocksState::check_bodies() {
   }
 }
 
-// A state with a format has a log: what is made first is there if the next step is.
+// A state with a format has a log: each step begins only when the one before is done.
 void RocksState::make() {
   std::random_device random;
   const std::uint64_t identity = (std::uint64_t{random()} << 32) | random();
@@ -147,7 +147,7 @@ void RocksState::make() {
 
 // --- Applying.
 
-// The calls of a batch fail for keys and values of more than 4 GiB alone, which no record has.
+// The calls of a batch fail only for keys and values of more than 4 GiB, which no record has.
 void RocksState::apply(std::string_view change, LogNumber number) {
   batch_.Clear();
   for_each_entry(change, [this](const Entry& entry) {
@@ -158,7 +158,7 @@ void RocksState::apply(std::string_view change, LogNumber number) {
   });
   const Status status = write(batch_, [&] { keep_small_records(change); });
   if (!status.ok()) throw error("cannot be written", status);
-  constexpr std::size_t kNodeBytes = 64;  // of an entry in a memtable, beside key and value
+  constexpr std::size_t kNodeBytes = 64;  // what an entry takes in a memtable, beside key and value
   unflushed_ += batch_.GetDataSize() + kNodeBytes * (1 + batch_.Count());
   number_ = number;
   constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
@@ -203,7 +203,7 @@ void RocksState::write_small_records() {
 // --- Flushing.
 
 bool RocksState::behind() const {
-  constexpr std::uint64_t kMostFiles = 40;  // that a read may have to look at, beside the sorted
+  constexpr std::uint64_t kMostFiles = 40;  // that a read may have to visit, beside the sorted ones
   const auto many = [this](rocksdb::ColumnFamilyHandle* family) {
     std::string files;
     const bool known = database().GetProperty(
@@ -236,8 +236,8 @@ void RocksState::begin_flush(std::uint32_t chain, bool wait) {
   being_flushed_ = std::exchange(unflushed_, 0);
 }
 
-// After a failure RocksDB's own wait may be for ever, and may end before anything is written. So:
-// poll the number in the files; if it is the same already, as when they are made, use RocksDB's
+// After a failure RocksDB's own wait may last for ever, or end before anything is written. So poll
+// the number in the files. If it is the right one already, as when the files are new, use RocksDB's
 // wait.
 void RocksState::flush(std::uint32_t chain) {
   troubles_->await_resume(database());
@@ -282,7 +282,7 @@ bool RocksState::stopped() const {
 void RocksState::resume(std::uint32_t chain) {
   if (const Status status = troubles_->resume(database()); !status.ok())
     throw error("cannot be written", status);
-  begin_flush(chain);  // what RocksDB has just flushed is more than the number in its files says
+  begin_flush(chain);  // RocksDB has just flushed more than the number in its files says
 }
 
 bool RocksState::resuming() const {
@@ -352,8 +352,8 @@ std::unique_ptr<rocksdb::Iterator> RocksState::iterator(Family family, const Sli
   options.read_tier = tier;
   if (tier == rocksdb::kMemtableTier) options.max_skippable_internal_keys = kMostErased;
   options.iterate_upper_bound = &end;
-  // No range is ever deleted. And in RocksDB 7.7 to 8.5 an iterator that looks for such ranges
-  // passes over a file whose beginning cannot be read, and its status says nothing of that.
+  // No range is ever deleted. And in RocksDB 7.7 to 8.5 an iterator that reads deleted ranges
+  // passes over a file whose beginning cannot be read, and its status does not say so.
   options.ignore_range_deletions = true;
   return std::unique_ptr<rocksdb::Iterator>(database().NewIterator(options, this->family(family)));
 }

@@ -5,22 +5,23 @@
 //     state.apply(bytes, number);
 //   });
 //   ...
-//   state.apply(bytes, number);                // visible; in memory alone
+//   state.apply(bytes, number);                // visible; only in memory
 //   if (enough) state.begin_flush(log.chain());    // REQUIRES: what was applied is durable there
 //   ...
 //   log.trim(state.flushed());
 //
 // RocksDB has no log of its own here. A change is applied to its memtables. A flush writes all
 // families at once, with the number of the last change, so its files are the state after that
-// change. What was not flushed is lost with the process, and a start applies it again from the log.
-// (To apply a change twice, in the order of the log, does no harm: it writes whole records.)
+// change. If the process dies, changes that were not flushed are lost here, and a start applies
+// them again from the log. (Applying a change twice, in the order of the log, does no harm: it
+// writes whole records.)
 //
 // *The files never run ahead of the log.* A flush begins only by begin_flush(), when everything
 // that was applied is durable in the log. RocksDB never flushes by itself here: its memtables have
 // no limit, and it is told not to recover from errors on its own.
 //
-// *The files are in the directory that was opened*, also when its path leads elsewhere later:
-// RocksDB gets a path that goes through the descriptor.
+// *The files are in the directory that was opened*, even if its path leads elsewhere later: RocksDB
+// gets a path that goes through the descriptor.
 //
 // Thread safety: one thread; any other may call broken(), look_at_path(), link_files(), get(),
 // get_at_hand() and scan() at the same time, and calls what on_failure() was given.
@@ -80,11 +81,12 @@ class RocksState {
   // changed. REQUIRES: number == this->number() + 1.
   void apply(std::string_view change, LogNumber number);
 
-  // Bytes that were applied and no flush has begun with, about; and with those being flushed.
+  // About how many bytes were applied since the last flush began; in_memory() adds those being
+  // flushed.
   std::size_t unflushed() const { return unflushed_; }
   std::size_t in_memory() const { return unflushed_ + being_flushed_; }
-  // Returns true while compaction is so far behind that more files would make reads slow. Throws
-  // StoreError if it is because compactions fail.
+  // Returns true while compaction is far behind, and more files would make reads slow. Throws
+  // StoreError if compactions fail.
   bool behind() const;
   // Begins to write all that was applied to files, by another thread. Throws StoreError. REQUIRES:
   // everything that was applied is durable in the log, whose chain() is `chain`; no other flush is
@@ -95,24 +97,24 @@ class RocksState {
   // The number of the last change that is durable in files.
   LogNumber flushed() const { return flushed_.number; }
   const LogPosition& flushed_position() const { return flushed_; }
-  // Has what was erased give its space back soon, or not any more (space_saver.h). To be called
-  // about once a second while `save` is true, and then with false until it returns true.
+  // Makes RocksDB give back the space of erased entries soon, or stops that (space_saver.h). Call
+  // it about once a second with true, and then with false until it returns true.
   bool save_space(bool save) { return space_saver_->save(save); }
   // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush(),
   // but another flush may be under way.
   void flush(std::uint32_t chain);
 
-  // Whether writing files has failed of something that may pass, as a lack of space or descriptors:
-  // nothing can be applied until resume().
+  // Returns true if a flush has failed for a reason that may pass, such as a lack of space or
+  // descriptors. Nothing can be applied until resume().
   bool stopped() const;
-  // Tries to go on, which another thread does. Throws StoreError if it cannot, or not yet: try
-  // again then. REQUIRES: as begin_flush(), because what was applied is flushed.
+  // Another thread tries to go on. Throws StoreError if it cannot, or cannot yet: then call it
+  // again. REQUIRES: as begin_flush(), because what was applied is flushed.
   void resume(std::uint32_t chain);
-  // Returns true if another thread tries that: resume() throws until it has ended.
+  // Returns true if that thread is at work: resume() throws until it has ended.
   bool resuming() const;
-  // Finds out whether the directory is still at its path; it is broken if not.
+  // Checks whether the directory is still at its path. If not, the state is broken.
   void look_at_path();
-  // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
+  // If nobody knows what the files hold, returns why: nothing may be applied any more.
   std::optional<std::string> broken() const;
   // As Store::on_failure().
   void on_failure(const std::function<void()>& call) { troubles_->on_broken(call); }
@@ -131,23 +133,25 @@ class RocksState {
   // The same without a wait for the disk. What fails its checksum counts as on the disk.
   enum class AtHand { kFound, kNone, kOnDisk };
   AtHand get_at_hand(Family family, std::string_view key, std::string& value) const;
-  // At the first key >= `from`, if it is < `end`, which must outlive the iterator. Under NoWait
-  // (no_wait_files.h) the iterator ends, with a bad status, where it would have to wait.
+  // An iterator at the first key >= `from`, if it is < `end`, which must outlive the iterator.
+  // Under NoWait (no_wait_files.h) the iterator ends, with a bad status, where it would have to
+  // wait.
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end) const;
-  // The same, but it goes around what is damaged, and notes that in damages(). Of what a damaged
-  // table hides in others, it has what the state still names: an index key if the pointer of its
-  // job does, the key of a job that is gone if its record does. Its value may be one from before
-  // the latest change.
+  // The same, but it goes around what is damaged, and notes that in damages(). If a damaged table
+  // hides entries of other tables, it returns those that the state still names: an index key if the
+  // pointer of its job names it, the key of a job that is gone if its record does. Their values may
+  // lack the latest change.
   std::unique_ptr<rocksdb::Iterator> scan_around(Family family, std::string_view from,
                                                  const rocksdb::Slice& end) const;
   const DamageList& damages() const { return damages_; }
-  // Notes there that a scan from `from` on begins at `to`, because nothing that can be read lies
+  // Notes in damages() that a scan from `from` on begins at `to`, because nothing that can be read
+  // lies between them.
   // between them.
   void note_left_out(Family family, std::string_view from, std::string_view to) const {
     damages_.note_left_out(family, from, to);
   }
-  // The same as scan(), of what is in memory alone: some of the latest in_memory() bytes. The
+  // The same as scan(), but only for what is in memory: some of the latest in_memory() bytes. The
   // iterator ends, with the status Incomplete, where it would have to pass kMostErased erased
   // entries.
   static constexpr std::uint64_t kMostErased = 4'096;
@@ -200,13 +204,13 @@ class RocksState {
   std::vector<std::string> notes_;
   LogNumber number_ = 0;
   LogPosition flushed_;
-  std::optional<LogNumber> flushing_;  // up to here
+  std::optional<LogNumber> flushing_;  // with the changes up to here
   std::size_t unflushed_ = 0;
   std::size_t being_flushed_ = 0;
   FlushWatch flush_watch_;
   // The entries of kMeta since the last flush, by key; an empty value erases. Almost every change
-  // has the counts of its tube. In a memtable each of them would be an entry of its own, and to
-  // insert it costs as much as to insert the job.
+  // has the counts of its tube. In a memtable they would be an entry of their own, which costs as
+  // much as the job's.
   std::map<std::string, std::string, std::less<>> small_;
   rocksdb::WriteBatch batch_;
   mutable DamageList damages_;

@@ -18,8 +18,8 @@ using rocksdb::Status;
 
 namespace {
 
-// RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that
-// there is no use in it.
+// RocksDB's threads rest for a second after an error, and Resume() waits for them. Calling it
+// before that is useless.
 constexpr std::chrono::milliseconds kRest{1'100};
 
 // How RocksDB's messages about a read begin. No message about a write begins so.
@@ -28,7 +28,8 @@ constexpr std::array<std::string_view, 4> kReads = {
     "IO error: While opening a file for sequentially reading",
     "IO error: While reading file sequentially"};
 
-// A Status has no errno, so its message has to tell. What it does not tell for sure does not pass.
+// A Status has no errno, so its message must say it. An error that it does not name surely does not
+// pass.
 bool may_pass(const Status& status) {
   if (status.IsNoSpace() || status.IsShutdownInProgress()) return true;
   const std::string text = status.ToString();
@@ -49,12 +50,13 @@ void RocksTroubles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, Sta
     return;
   }
   if (!may_pass(*status)) return set_broken(status->ToString());
-  *status = Status(*status, Status::Severity::kHardError);  // of a fatal one it does not resume
+  *status =
+      Status(*status, Status::Severity::kHardError);  // RocksDB does not resume after a fatal one
   const std::lock_guard lock(mutex_);
   stop(*status);
 }
 
-// RocksDB would flush by itself what may not be durable in the log.
+// It would flush by itself what may not be durable in the log.
 void RocksTroubles::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, Status, bool* automatic) {
   *automatic = false;
 }
@@ -126,7 +128,7 @@ void RocksTroubles::await_resume(rocksdb::DB& database) {
   }
 }
 
-// Returns true if it is still tried when the patience is over. If RocksDB leaves the flush for
+// Returns true if the attempt still runs when the patience is over. If RocksDB leaves the flush for
 // which Resume() waits, all work of RocksDB is cancelled, so that Resume() returns.
 bool RocksTroubles::is_tried(rocksdb::DB& database, std::chrono::milliseconds patience) {
   if (attempt_.wait_for(patience) == std::future_status::ready) return false;

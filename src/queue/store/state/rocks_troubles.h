@@ -1,5 +1,5 @@
-// RocksTroubles: what goes wrong in RocksDB's own threads, while they flush and compact, and what
-// becomes of it.
+// RocksTroubles: errors in RocksDB's own threads, while they flush and compact, and what follows
+// from them.
 //
 //   options.listeners = {troubles};
 //   ...
@@ -7,12 +7,12 @@
 //   if (troubles->stopped()) throw_if_bad(troubles->resume(database));   // now and again
 //
 // - *Broken*: a write, a sync or a truncation has failed, and nobody knows what the files hold.
-//   Only opening the database anew tells.
-// - *Stopped*: a flush has failed of something that may pass: no space, no descriptors, or a read.
+//   Only opening the database anew shows it.
+// - *Stopped*: a flush has failed for a reason that may pass: no space, no descriptors, or a read.
 //   Its files are thrown away, and the memtables stay. RocksDB takes no writes until resume().
-// - Neither, if a compaction has failed of something that may pass, or of damage in what it reads:
-//   it has changed nothing, and RocksDB tries again by itself. compaction_failure() tells until one
-//   succeeds.
+// - Neither, if a compaction has failed for a reason that may pass, or because of damage in what it
+//   reads: it has changed nothing, and RocksDB tries again by itself. compaction_failure() says why
+//   until one succeeds.
 //
 // Thread safety: one thread calls resume(), is_resuming(), await_resume() and forget_flush(), any
 // thread the other methods.
@@ -36,26 +36,25 @@ namespace carillon::queue {
 
 class RocksTroubles final : public rocksdb::EventListener {
  public:
-  // Why the files are unknown, or nothing.
+  // If nobody knows what the files hold, returns why.
   std::optional<std::string> broken() const;
-  // Has `call` called when that happens, or now if it has. An empty one ends that.
+  // Calls `call` when that happens, or now if it has happened. An empty one ends that.
   void on_broken(const std::function<void()>& call);
-  // Notes that something else than a background error has left the database unusable.
+  // Something else than a background error has left the database unusable.
   void set_broken(std::string why);
   // RocksDB has left a flush in its queue (flush_watch.h): the database is broken.
   void flush_is_left();
 
   bool stopped() const { return stopped_.load(); }
-  // Why it is stopped.
+  // Why the database is stopped.
   rocksdb::Status cause() const;
-  // Tries to go on, which flushes all that is in memory. That is left to another thread, because it
-  // may take long: on a slow disk, or for ever if RocksDB leaves the flush in its queue. OK: it
-  // goes on. Else: why it does not, or not yet.
+  // Tries to go on, which flushes everything in memory. Another thread does it, because it may take
+  // long: on a slow disk, or for ever if RocksDB leaves the flush in its queue. Returns OK if
+  // RocksDB goes on, else why it does not, or does not yet.
   rocksdb::Status resume(rocksdb::DB& database);
-  // Returns true if another thread tries that, or has tried it, and resume() has not told yet how
-  // that has ended.
+  // Returns true if that thread is at work, or has ended and resume() has not reported yet how.
   bool is_resuming() const { return attempt_.valid(); }
-  // Waits until no other thread tries that.
+  // Waits until that thread has ended.
   void await_resume(rocksdb::DB& database);
 
   // Why the last compaction has failed, or an empty string.
@@ -89,9 +88,9 @@ class RocksTroubles final : public rocksdb::EventListener {
   std::chrono::steady_clock::time_point resume_at_;
 
   // Belong to the thread that calls resume():
-  std::uint64_t stops_before_ = 0;  // that it tries
+  std::uint64_t stops_before_ = 0;  // how often RocksDB had stopped before the attempt
   FlushWatch watch_;
-  bool cancelled_ = false;  // all work of RocksDB, so that the attempt ends
+  bool cancelled_ = false;  // all work of RocksDB was cancelled, so that the attempt ends
   std::future<rocksdb::Status> attempt_;
 };
 

@@ -1,15 +1,15 @@
-// SpaceSaver: has RocksDB give back the space of what was erased, while the disk is nearly full.
+// SpaceSaver: makes RocksDB give back the space of erased entries while the disk is nearly full.
 //
 //   SpaceSaver saver(database, families, directory);
-//   saver.save(true);                   // about once a second, as long as space is to be saved
+//   saver.save(true);                   // about once a second, while space must be saved
 //   while (!saver.save(false)) wait();  // as usual again
 //
 // Usually RocksDB compacts when some files have come together, and copies what lives in the older
-// half of the files of large bodies. That may copy half of all bodies for one that was erased, and
-// fill the disk. While space is saved, RocksDB compacts after each flush, and the living bodies are
-// copied from as many of the oldest files as fit into half of the free space, and only if as many
-// bytes of all bodies are dead as alive. Where it cannot be done otherwise, files without a dead
-// body are copied, too: RocksDB copies from the oldest file on.
+// half of the files of large bodies. That may copy half of all bodies because of one that was
+// erased, and fill the disk. While space is saved, RocksDB compacts after each flush. It copies the
+// living bodies of the oldest files, as many as fit into half of the free space, and only if as
+// many bytes of all bodies are dead as alive. Files without a dead body may be copied, too: RocksDB
+// copies from the oldest file on.
 //
 // RocksDB writes files to change an option, and the disk may be slow. So another thread does it.
 //

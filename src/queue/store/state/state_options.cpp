@@ -28,8 +28,8 @@ using rocksdb::ColumnFamilyOptions;
 constexpr std::size_t kErasureWindow = 1'024;
 constexpr std::size_t kErasuresInIt = 512;
 
-// No memtable is ever full by itself: when they are flushed is the store's decision, because only
-// what the log holds durably may reach a file (rocks_state.h).
+// No memtable is ever full by itself: the store decides when they are flushed, because only changes
+// that are durable in the log may reach a file (rocks_state.h).
 constexpr std::size_t kNeverFull = std::size_t{64} << 30;
 constexpr int kNoLimit = 1 << 30;
 constexpr int kManyMemtables = 1 << 10;  // times kNeverFull it must fit into 64 bits
@@ -40,8 +40,8 @@ ColumnFamilyOptions family_options(const DiskStoreOptions& options,
   family.write_buffer_size = kNeverFull;
   family.arena_block_size = 1 << 20;
   family.compression = rocksdb::kLZ4Compression;
-  // RocksDB never makes a writer wait: it would be the server's loop. While compaction is far
-  // behind, the store begins no flush (RocksState::behind).
+  // RocksDB must never make a writer wait, because the writer is the server's loop. While
+  // compaction is far behind, the store begins no flush (RocksState::behind).
   family.level0_slowdown_writes_trigger = family.level0_stop_writes_trigger = kNoLimit;
   // With room for 4 of them, Flush() waits when two memtables of failed flushes are there.
   family.max_write_buffer_number = kManyMemtables;
@@ -95,7 +95,7 @@ rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   database.avoid_flush_during_shutdown = true;
   database.avoid_flush_during_recovery = true;
 
-  // One thread writes: what is for many costs time and brings nothing.
+  // Only one thread writes: support for more costs time and gains nothing.
   database.allow_concurrent_memtable_write = false;
   database.enable_write_thread_adaptive_yield = false;
 
@@ -107,10 +107,10 @@ rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   database.max_open_files = static_cast<int>(options.max_open_files);
   database.max_file_opening_threads = 1;
 
-  // RocksDB's own log is empty here. One of a version before 0.1.0 is replayed whole, or refused:
-  // the usual mode passes over all that follows the first damage.
+  // RocksDB's own log is empty here. The log of a version before 0.1.0 is replayed whole, or
+  // refused: the usual mode skips everything after the first damage.
   database.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
-  // It would be allocated ahead by the size of a memtable.
+  // RocksDB would allocate it ahead, in the size of a memtable.
   database.allow_fallocate = false;
 
   // A failed write in the background is tried again by the store, when there is something to

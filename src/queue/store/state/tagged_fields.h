@@ -1,14 +1,14 @@
 // Tagged fields: how records are written so that they can grow.
 //
 //   std::string bytes;
-//   append_number(bytes, 1, priority);              // 0 takes no byte: it is read where none is
+//   append_number(bytes, 1, priority);              // 0 takes no byte: a missing field is 0
 //   append_bytes(bytes, 2, name);
 //   ...
 //   for (FieldReader fields(bytes); fields.next();) {
 //     switch (fields.tag()) {
 //       case 1: priority = fields.number(); break;
 //       case 2: name = fields.bytes(); break;
-//       default: unknown.append(fields.encoded());  // of a newer version: kept as it is
+//       default: unknown.append(fields.encoded());  // from a newer version: kept as it is
 //     }
 //   }
 //
@@ -33,8 +33,8 @@ inline void append_varint(std::string& bytes, std::uint64_t number) {
   bytes += static_cast<char>(number);
 }
 
-// Takes a varint from the front of `bytes`. Returns false if there is none; `bytes` is anything
-// then.
+// Takes a varint from the front of `bytes`. Returns false if `bytes` does not begin with one; what
+// `bytes` is then is undefined.
 inline bool take_varint(std::string_view& bytes, std::uint64_t& number) {
   constexpr unsigned kBits = 64;
   number = 0;
@@ -67,8 +67,8 @@ class FieldReader {
   // `bytes` must outlive the reader and what it returns.
   explicit FieldReader(std::string_view bytes) : rest_(bytes) {}
 
-  // Goes to the next field. Returns false at the end, and where the bytes are no fields: broken()
-  // tells which.
+  // Goes to the next field. Returns false at the end, and where the bytes are no field: broken()
+  // says which of the two.
   bool next() {
     if (rest_.empty()) return false;
     const std::string_view begin = rest_;
@@ -91,11 +91,11 @@ class FieldReader {
 
   bool broken() const { return broken_; }
 
-  // Of the field that next() went to:
+  // About the field that next() went to:
   std::uint32_t tag() const { return tag_; }
   bool is_bytes() const { return is_bytes_; }
-  std::uint64_t number() const { return number_; }   // of a field of bytes: their size
-  std::string_view bytes() const { return bytes_; }  // of a field of a number: none
+  std::uint64_t number() const { return number_; }   // for a field of bytes: their size
+  std::string_view bytes() const { return bytes_; }  // for a field of a number: empty
   std::string_view encoded() const { return encoded_; }
 
  private:

@@ -1,5 +1,5 @@
-// TombstoneHints: where in each tube's orders no job stands, so that a scan need not pass the jobs
-// that are gone.
+// TombstoneHints: remembers where in each tube's orders no job stands, so that a scan can skip the
+// jobs that are gone.
 //
 //   const auto at = state.scan(places.start(from));
 //   places.scanned(from, first_found, erased_entries_passed);
@@ -22,10 +22,11 @@ namespace carillon::queue {
 
 class TombstoneHints {
  public:
-  // A scan that passed fewer erased entries is not worth remembering: the next one may do so too.
+  // If a scan passed fewer erased entries, they are not worth remembering: the next one may pass
+  // them, too.
   static constexpr std::uint64_t kWorthKnowing = 64;
 
-  // Where to begin a scan that is to begin at `from`: no job stands between the two.
+  // Returns where a scan from `from` on may begin instead: no job stands between the two.
   IndexKey start(const IndexKey& from) const {
     const Interval* known = intervals_.find(order_of(from));
     return known != nullptr && known->has(from) ? known->end : from;

@@ -68,7 +68,7 @@ void append_field(std::string& bytes, std::uint32_t tag, Enum value) {
 inline void append_field(std::string& bytes, std::uint32_t tag, const std::string& text) {
   if (!text.empty()) append_bytes(bytes, tag, text);
 }
-// A lead: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...; no field stands for none.
+// A lead: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...; a missing field stands for kNoLead.
 inline void append_field(std::string& bytes, std::uint32_t tag, std::int64_t lead) {
   if (lead == kNoLead) return;
   const auto sign = static_cast<std::uint64_t>(lead >> 63);

@@ -19,8 +19,7 @@ namespace carillon::queue {
 
 class WarningsLog final : public rocksdb::Logger {
  public:
-  // Appends to the LOG in `directory`, which must outlive this. When it has kLarge bytes, it begins
-  // anew.
+  // Appends to the LOG in `directory`, which must outlive this. A LOG of kLarge bytes begins anew.
   explicit WarningsLog(const base::Directory& directory);
 
   using Logger::Logv;

@@ -1,4 +1,4 @@
-// The checksums in the MANIFEST, and what a start does with them.
+// The checksums in the MANIFEST, and how a start uses them.
 
 #include "queue/store/state/written_files.h"
 

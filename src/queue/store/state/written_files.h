@@ -4,10 +4,10 @@
 //   ...
 //   for (const auto& [name, file] : written_files(database)) ...
 //
-// The checksums inside a file say that its bytes are as they were written, not that it is this
-// file. One of a copy of the directory passes, if the copy has gone on for as many bytes, and
-// RocksDB then hands out the bodies of the other. So the MANIFEST has a checksum of each file.
-// RocksDB verifies something like it for tables, when it opens them, and nothing for large bodies.
+// The checksums inside a file say that its bytes are as they were written, not that this is the
+// right file. A file from a copy of the directory passes, if it has as many bytes, and RocksDB then
+// hands out the wrong bodies. So the MANIFEST has a checksum of each file. RocksDB verifies
+// something like it for tables, when it opens them, and nothing for large bodies.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -55,8 +55,8 @@ std::shared_ptr<rocksdb::FileChecksumGenFactory> file_sums();
 WrittenFiles written_files(rocksdb::DB& database);
 
 // Compares the files of large bodies in the directory with what was written, by their sizes and
-// beginnings. Returns a line for each that is gone or damaged. Throws StoreError, with a line that
-// names the file, if one is whole and not the one that was written.
+// beginnings. Returns a line for each file that is gone or damaged. Throws StoreError, with a line
+// that names the file, if a file is whole but not the one that was written.
 std::vector<std::string> look_at_bodies(const std::string& directory, rocksdb::DB& database);
 
 }  // namespace carillon::queue
