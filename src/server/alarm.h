@@ -16,8 +16,8 @@ class Alarm {
 
   // Wakes the loop at `mono_ns` (of read_mono()); none: needs no wake-up.
   //
-  // A setting that is later than the one before, or none, is not passed on to the kernel: the loop
-  // may wake once in vain, which costs less than a system call for each setting. Its owner sets the
+  // A time that is later than the one before, or none, is not passed on to the kernel: the loop may
+  // wake once in vain, which costs less than a system call for each setting. The owner sets the
   // alarm anew after each wake-up.
   void set(std::optional<std::uint64_t> mono_ns);
 

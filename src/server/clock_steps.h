@@ -14,7 +14,7 @@ class ClockSteps {
   void observe(const queue::Engine& engine);
 
  private:
-  std::int64_t logged_ = 0;  // Engine::clock_moved() when that was last logged
+  std::int64_t logged_ = 0;  // Engine::clock_moved() at the last log line
 };
 
 }  // namespace carillon::server

@@ -29,8 +29,8 @@ std::size_t raise_descriptor_limit() {
   return limit.rlim_cur;
 }
 
-// Pushes have an eighth, or what they want. Of the rest the store has what it wants if enough is
-// left, and a third if not.
+// Pushes get an eighth, or less if they want less. The store gets what it wants if the rest is
+// large enough, and otherwise a third of it.
 DescriptorShares share_descriptors(std::size_t limit, std::size_t connections, bool on_disk) {
   const std::size_t other = kOwn + (on_disk ? queue::DiskStoreOptions::kOtherFiles : 0);
   const std::size_t fewest =

@@ -11,15 +11,15 @@ namespace carillon::server {
 
 struct DescriptorShares {
   std::size_t connections = 0;
-  std::size_t open_files = 0;  // of the store; DiskStoreOptions::max_open_files
+  std::size_t open_files = 0;  // for the store; DiskStoreOptions::max_open_files
   std::size_t pushes = 0;      // push::PushOptions::sockets
 };
 
 // Raises the process's limit of descriptors (`ulimit -n`) as far as allowed, and returns it.
 std::size_t raise_descriptor_limit();
 
-// Shares out `limit` descriptors: at most `connections` for these. Throws StartError if the limit
-// is too small to work with.
+// Shares out `limit` descriptors; connections get at most `connections`. Throws StartError if the
+// limit is too small to work with.
 DescriptorShares share_descriptors(std::size_t limit, std::size_t connections, bool on_disk);
 
 }  // namespace carillon::server

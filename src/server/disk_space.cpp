@@ -50,7 +50,7 @@ void DiskSpace::look() {
     return spdlog::info("puts are taken again: {} MiB are free where {} is", mib(*free),
                         *directory_);
   spdlog::warn(
-      "every put is refused: {} MiB are free where {} is, and {} are to stay free, so that jobs "
+      "every put is refused: {} MiB are free where {} is, and {} must stay free, so that jobs "
       "can be deleted and the server can start (--min-free-disk)",
       mib(*free), *directory_, mib(least_));
 }

@@ -1,11 +1,11 @@
-// Tells when the file system of the data directory is nearly full. The beanstalk service asks it
-// before each put, so that puts are refused while there is still room for everything else.
+// Checks whether the file system of the data directory is nearly full. The beanstalk service asks
+// it before each put, so that puts are refused while there is still room for everything else.
 //
 //   DiskSpace space("/var/lib/carillon", 128 << 20);
 //   if (space.low(now_ns)) ...          // refuse what adds jobs
 //
 // Why: when a file system is full to the last byte, nothing can be deleted either, because a delete
-// is a write too, and the database needs room to open. Refusing puts before that lets workers and
+// is a write, too, and the database needs room to open. Refusing puts before that lets workers and
 // the next start go on (RabbitMQ's disk_free_limit does the same). Puts are taken again only when
 // an eighth more than the limit is free, so that the state does not flap.
 //
@@ -32,7 +32,7 @@ class DiskSpace {
   // Returns true if fewer than `least` bytes are free at `mono_ns` (ns of the monotonic clock).
   // Logs each change. If the file system cannot be asked, the last answer stands.
   bool low(std::uint64_t mono_ns);
-  // What low() has returned last.
+  // The last answer of low().
   bool was_low() const { return low_; }
 
  private:

@@ -92,7 +92,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
           on_socket(std::move(accepted), protocol, has_tls);
         }));
   }
-  store_.on_failure([this] { asio::post(io_, [] {}); });  // the loop wakes, and looks
+  store_.on_failure([this] { asio::post(io_, [] {}); });  // the loop wakes, and checks the store
 }
 
 queue::EngineOptions EventLoop::engine_options(const ServerOptions& options) {
@@ -147,15 +147,15 @@ void EventLoop::turn() {
   memory_warnings_.observe(read_mono(), engine_);
   look_for_durable();
   flush(read_mono() + kFlushBudget);
-  // A write that has failed gave the jobs of its client to others.
+  // If a write has failed, its session was closed, and the engine has given its jobs to others.
   deliver(read_mono() + kDeliverBudget);
   read_on(read_mono() + kReadBudget);
   alarm_.set(next_wakeup());
 }
 
 // Runs handlers: they accept connections, take signals and read from sockets, and the connections
-// get in line. Sleeps until the first one can run if there is nothing else to do; then looks for
-// others only as long as there may be more commands for this turn's sync.
+// get in line. If there is nothing else to do, sleeps until the first one can run. Then it polls
+// for others only as long as there may be more commands for this turn's sync.
 void EventLoop::take_input() {
   const bool busy = !line_.empty() || !replying_.empty() || !long_replies_.empty() ||
                     !deliveries_.empty() || !resting_.empty() || !shaking_.empty() ||
@@ -169,9 +169,9 @@ void EventLoop::take_input() {
   }
 }
 
-// Takes what clients have sent meanwhile, as it can go along with this turn's sync. Returns false
-// if there is nothing, or no time. It takes one handler at a time, because each may start the next
-// one, so that poll() might not end.
+// Takes what clients have sent meanwhile, because it can share this turn's sync. Returns false if
+// there is nothing, or no time. Runs one handler at a time: each may start the next one, so poll()
+// might not end.
 bool EventLoop::take_more_input(std::uint64_t until_ns) {
   bool found = false;
   while (resting_.size() + line_.size() < connections_.size() && read_mono() < until_ns &&
@@ -279,7 +279,7 @@ void EventLoop::commit() {
   look();
 }
 
-// What a connection has to send behind replies that are held waits like these.
+// If replies are held, what a connection has to send after them waits, too.
 void EventLoop::has_replies(Connection& connection) {
   if (connection.has_replies_held) return;
   const bool is_long = connection.session().replies().bytes() > Connection::kMostAtOnce / 4;
@@ -293,7 +293,8 @@ void EventLoop::look_for_durable() {
   }
 }
 
-// Long replies go last, so clients that do not read delay nobody. Each takes long: no StepClock.
+// Long replies go last, so clients that do not read delay nobody. Each of them takes long, so no
+// StepClock is needed.
 void EventLoop::flush(std::uint64_t until_ns) {
   StepClock clock;
   while (!replying_.empty() && clock.is_before(until_ns)) flush(replying_.take_first());
@@ -332,7 +333,7 @@ void EventLoop::on_bodies() {
 
 // --- Connections.
 
-// Null if it is closed.
+// Returns null if the connection is closed.
 std::shared_ptr<Connection> EventLoop::connection_of(queue::ClientId client) const {
   const auto found = connections_.find(client);
   return found == connections_.end() ? nullptr : found->second;

@@ -5,14 +5,14 @@
 // connections in line, lets the engine do what is due, requests a sync of all that was appended,
 // and sends the replies that may leave. So one sync serves many commands, and one write carries
 // many replies. A connection whose input is all used rests until the end of the turn
-// (connection.h). When all of them rest or stand in line, the turn goes on without looking for more
+// (connection.h). When all of them rest or stand in line, the turn goes on without polling for more
 // input.
 //
 // Time. Each part of a turn whose work grows with the number of clients or jobs has a budget: a
 // time (at the top of event_loop.cpp) or a number (stall_watch.h). It leaves the rest to the next
-// turn. Nothing in a turn visits all connections. So a new command is met after some milliseconds,
-// whatever the others ask for, and no part starves another. Who is served first, and for how long,
-// is decided by the FairQueue (fair_queue.h).
+// turn. Nothing in a turn visits all connections. So a new command is carried out after some
+// milliseconds, whatever the others ask for, and no part starves another. The FairQueue decides
+// which client is served first, and for how long (fair_queue.h).
 #pragma once
 
 #include <array>
@@ -55,9 +55,9 @@ namespace carillon::server {
 
 class EventLoop final : private Connection::Owner {
  public:
-  // Takes up what the store holds. run() will serve `sockets`. Checkpoints are made of `on_disk`,
-  // which is the store itself, or null if the store is none on disk. TCP ports speak TLS if there
-  // is `tls`. `tokens` and `tls` are reloaded at SIGHUP; if both are null, SIGHUP ends the loop.
+  // Loads what the store holds. run() will serve `sockets`. Checkpoints are made of `on_disk`,
+  // which is the store itself, or null if the store is in memory. TCP ports speak TLS if `tls` is
+  // not null. `tokens` and `tls` are reloaded at SIGHUP; if both are null, SIGHUP ends the loop.
   // Throws queue::StoreError.
   EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
             queue::DiskStore* on_disk = nullptr, Tokens* tokens = nullptr,
@@ -70,7 +70,7 @@ class EventLoop final : private Connection::Owner {
   int run();
 
  private:
-  // Connection::Owner
+  // From Connection::Owner:
   queue::Sequence durable() const override { return commit_.acknowledgeable(); }
   void has_replies(Connection& connection) override;
   void wants_turn(Connection& connection) override { line_.join(connection); }
@@ -143,7 +143,7 @@ class EventLoop final : private Connection::Owner {
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
   // Connections that have commands to be carried out.
   FairQueue line_;
-  // What the engine has delivered and no connection has got yet.
+  // What the engine has delivered and connections have not got yet.
   std::deque<queue::Delivery> deliveries_;
   // Connections that have replies to send.
   ConnectionList replying_{&Connection::has_replies_queued};
@@ -173,7 +173,7 @@ class EventLoop final : private Connection::Owner {
   ScheduleLog schedule_log_;
   MemoryWarnings memory_warnings_;
   push::Pusher pusher_;
-  queue::Sequence requested_ = 0;  // up to here a sync was requested
+  queue::Sequence requested_ = 0;  // a sync was requested up to here
   // The last member: its thread calls back until it is destroyed.
   queue::GroupCommit commit_;
 };

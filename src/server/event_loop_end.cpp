@@ -52,7 +52,8 @@ void EventLoop::on_signal(int signal) {
   pusher_.stop();
 }
 
-// Before each flush of replies: after a failure nobody is told of a change, or handed a job.
+// Runs before each flush of replies: after a failure no client may get a reply about a change, or a
+// job.
 void EventLoop::look_at_store() {
   fail(store_.failure());
 }
@@ -94,10 +95,10 @@ std::vector<std::shared_ptr<Connection>> EventLoop::open_connections() const {
 
 void EventLoop::refuse_what_is_not_durable() {
   for (const auto& connection : open_connections()) {
-    connection->session().close();  // so that a kick that is under way is answered
+    connection->session().close();  // so that a kick that is under way gets its answer
     connection->session().replies().replace_held(connection->session().failure_reply());
   }
-  // No connection waits for a change now. A client that reads slowly is to get all its replies.
+  // No connection waits for a change now. A client that reads slowly should get all its replies.
   for (; !held_.empty(); held_.pop()) held_.top().connection->has_replies_held = false;
 }
 

@@ -1,4 +1,4 @@
-// EventLoop: the turns of those who listen to the feed (event_loop.h, feed.h).
+// EventLoop: the turns of clients that listen to the feed (event_loop.h, feed.h).
 #include <spdlog/spdlog.h>
 
 #include <memory>

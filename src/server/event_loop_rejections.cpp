@@ -1,5 +1,5 @@
-// EventLoop: handshakes of TLS, clients that are turned away, and the files of tokens and
-// certificates (event_loop.h).
+// EventLoop: TLS handshakes, rejected clients, and the files of tokens and certificates
+// (event_loop.h).
 #include <spdlog/spdlog.h>
 
 #include <string_view>
@@ -32,7 +32,7 @@ std::string_view describe(RejectReason reason) {
 
 }  // namespace
 
-// A storm of handshakes takes this part of each turn, and no more: whoever is connected is served
+// A storm of handshakes takes this part of each turn, and no more: connected clients are served
 // meanwhile.
 void EventLoop::shake_hands(std::uint64_t until_ns) {
   for (std::uint64_t now = 0; !shaking_.empty() && now < until_ns; now = read_mono())
@@ -60,8 +60,8 @@ void EventLoop::reload() {
   log_certificate(*tls_);
 }
 
-// Closes the connections whose token is gone. All are looked at in one turn, which takes a
-// millisecond for ten thousand: somebody has asked for it.
+// Closes the connections whose token is gone. All are checked in one turn, which takes a
+// millisecond for ten thousand: an operator has asked for it.
 void EventLoop::reload_tokens() {
   try {
     tokens_->reload();

@@ -41,7 +41,7 @@ class JsonLines final : public spdlog::formatter {
   }
 };
 
-// The message of an event: it stays one line, and commands no terminal.
+// The message of an event: it stays on one line, and cannot control a terminal.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& event, const std::tm&,

@@ -9,8 +9,8 @@
 namespace carillon::server {
 
 // "2026-11-21 02:19:51.865 error what happened", or for programs
-// {"time":"2026-11-21T02:19:51.865Z","level":"error","message":"what happened"}. What clients have
-// named can neither forge a line nor command the terminal that shows it (visible_text.h).
+// {"time":"2026-11-21T02:19:51.865Z","level":"error","message":"what happened"}. Names that clients
+// choose can neither forge a line nor control the terminal that shows it (visible_text.h).
 enum class LogFormat : std::uint8_t { kText, kJson };
 
 // Logs one line per event that matters, on stderr.

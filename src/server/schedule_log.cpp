@@ -55,7 +55,8 @@ void log(const queue::ScheduleEvent& event, std::uint64_t held_back) {
 std::optional<std::uint64_t> ScheduleLog::pass_overlap(const std::string& name,
                                                        std::uint64_t mono_ns) {
   constexpr std::uint64_t kMinute = 60'000'000'000;
-  // When it has as many as can have a line in a minute, those that may have one again leave it.
+  // When the map has as many schedules as can have a line in a minute, those that may log again
+  // leave it.
   if (overlaps_.size() >= std::size_t{kMostLines} * 60 && !overlaps_.contains(name)) {
     std::erase_if(overlaps_, [&](const auto& schedule) {
       base::LogThrottle asked = schedule.second;
@@ -76,7 +77,7 @@ void ScheduleLog::observe(queue::Engine& engine, std::uint64_t mono_ns) {
       if (const auto more = std::exchange(held_back_, 0))
         spdlog::warn("schedules: {} more events like the ones before", more);
     }
-    // First, as a line that a schedule is granted takes its count along.
+    // This comes first, because a line that is granted to a schedule takes its count along.
     if (lines_ == kMostLines) {
       ++held_back_;
       continue;

@@ -18,13 +18,13 @@ namespace carillon::server {
 
 class ScheduleLog {
  public:
-  // Logs at most 20 lines a second, and how many more events there were. While a schedule skips
-  // because the job before is still there, it has one line a minute, with how many occurrences
-  // there were.
+  // Logs at most 20 lines a second, and how many more events there were. A schedule that skips
+  // because the job before is still there has one line a minute, with the number of occurrences.
   void observe(queue::Engine& engine, std::uint64_t mono_ns);
 
  private:
-  // Returns how many lines of this schedule were held back, or nothing if this one is to be, too.
+  // Returns how many lines of this schedule were held back; nothing if this one must be held back,
+  // too.
   std::optional<std::uint64_t> pass_overlap(const std::string& name, std::uint64_t mono_ns);
 
   static constexpr unsigned kMostLines = 20;  // a second

@@ -21,7 +21,7 @@ constexpr int kOfShells = 128;  // the exit code of a process that a signal has 
 
 extern "C" {
 
-// Calls what POSIX allows in a handler, and nothing else.
+// Calls only what POSIX allows in a handler.
 static void on_stop_signal(int signal) {
   if (!came.exchange(true)) return first_handler.load()(signal);
   ::signal(signal, SIG_DFL);
@@ -30,7 +30,7 @@ static void on_stop_signal(int signal) {
   ::sigaddset(&one, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
   ::raise(signal);
-  // The first process of a container: no signal ends it that it does not handle.
+  // In the first process of a container, a signal without a handler ends nothing.
   ::_exit(kOfShells + signal);
 }
 

@@ -7,11 +7,11 @@
 
 namespace carillon::server {
 
-// Sits in front of the handlers that SIGTERM and SIGINT have, which get the first of these signals
-// from now on. REQUIRES: each has one. Not thread-safe.
+// Stands in front of the handlers of SIGTERM and SIGINT, which get the first of these signals from
+// now on. REQUIRES: each has a handler. Not thread-safe.
 void end_at_second_signal();
 
-// The next SIGTERM or SIGINT is the second one: another signal has stopped the server.
+// Another signal has stopped the server: the next SIGTERM or SIGINT counts as the second one.
 void count_as_first_signal();
 
 }  // namespace carillon::server

@@ -54,7 +54,7 @@ class SignalsHeldBack {
   sigset_t before_;
 };
 
-// They do not listen yet, but for those that were inherited.
+// Only inherited sockets listen already.
 std::vector<ListeningSocket> bind_sockets(const ServerOptions& options) {
   std::vector<ListeningSocket> sockets = inherited_sockets();
   if (!sockets.empty()) return sockets;
@@ -81,14 +81,14 @@ void become(const std::string& user) {
         fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
 }
 
-// Returns the kernel's name for this boot of the machine; an empty string if it tells none.
+// Returns the kernel's name for this boot of the machine; empty if the kernel has no name for it.
 std::string boot_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   return id;
 }
 
-// The first 16 of its random hexadecimal digits; 0 if there are none.
+// The number in the first 16 of its random hexadecimal digits; 0 if it has no digits.
 std::uint64_t number_of_boot(std::string id) {
   std::erase(id, '-');
   std::uint64_t number = 0;
@@ -188,8 +188,8 @@ void announce(const std::vector<Listening>& all, const ServerOptions& options) {
   if (options.on_listening) options.on_listening(beanstalk, http);
 }
 
-// A server that others can reach asks for tokens and speaks TLS, unless it was told that it need
-// not.
+// A server that other machines can reach must ask for tokens and speak TLS, unless an option allows
+// otherwise.
 void check_reach(const std::vector<ListeningSocket>& sockets, const ServerOptions& options) {
   for (const ListeningSocket& socket : sockets) {
     if (socket.loopback()) continue;

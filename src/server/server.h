@@ -5,8 +5,8 @@
 //   options.data_dir = "carillon-data";
 //   return run_server(options);          // until SIGTERM or SIGINT
 //
-// One thread does everything but the slow syncs and the reads of bodies from the disk
-// (event_loop.h). The path of a put through it:
+// One thread does everything except slow syncs and reads of bodies from the disk (event_loop.h).
+// The path of a put through it:
 //   Connection::on_read    bytes from the socket              server/net/connection.cpp
 //   parse_command          the line, into a Command           server/beanstalk/command.cpp
 //   Session::dispatch      the Command, to begin_put()        server/beanstalk/session.cpp
@@ -37,7 +37,7 @@ namespace carillon::server {
 inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(365 * 24);
 
 // While the disk is slow, up to three times DiskStoreOptions::recent (64 MiB) waits for a flush.
-// The log has it already, and keeps it until the flush is done, or that of the next start.
+// The log has these changes, and keeps them until the flush is done, now or after the next start.
 inline constexpr std::uint64_t kMinFreeDisk = 256 << 20;
 
 struct ServerOptions {
@@ -47,7 +47,7 @@ struct ServerOptions {
   std::vector<Address> http_listen = {};
   // The names, besides localhost, by which HTTP clients may call the server (http/session.h).
   std::vector<std::string> http_names = {};
-  // Of the Unix sockets among them.
+  // The access to the Unix sockets among them.
   SocketAccess access;
   // None: jobs are kept in memory and lost with the process.
   std::optional<std::string> data_dir;
@@ -70,11 +70,13 @@ struct ServerOptions {
   // most kLongestTimeout.
   std::chrono::milliseconds stall_timeout{60'000};
   std::chrono::milliseconds idle_timeout{0};
-  // The file of the tokens of which each client must show one (tokens.h). None: nobody needs one.
+  // The file of the tokens; each client must show one of them (tokens.h). None: clients need no
+  // token.
   std::optional<std::string> tokens;
   // Without tokens, listen also where other machines can reach the server.
   bool allow_anonymous = false;
-  // The files of a certificate: then all TCP ports speak TLS (tls_context.h). None: none does.
+  // The files of a certificate: with them all TCP ports speak TLS (tls_context.h). None: no port
+  // does.
   std::optional<TlsFiles> tls;
   // Without TLS, listen also where other machines can reach the server.
   bool allow_plaintext = false;

@@ -82,7 +82,7 @@ bool Service::store_is_full() {
   return true;
 }
 
-// Nobody else would ask the disk again while no client puts.
+// While no client puts, nobody else would check the disk again.
 void Service::save_space(std::uint64_t mono_ns) {
   constexpr std::uint64_t kPeriodNs = 1'000'000'000;
   if (mono_ns < next_save()) return;

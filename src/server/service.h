@@ -38,8 +38,8 @@ namespace push {
 class Pusher;
 }
 
-// What each connection may have of the memory of all, in bytes, so that it can go on whatever the
-// others take: of replies, and of a body that comes in. Beyond that it asks.
+// How much of the memory of all connections each may take without asking, in bytes, for replies and
+// for a body that comes in. So it can go on whatever the others take.
 inline constexpr std::size_t kOwnReplies = 8 << 10;
 inline constexpr std::size_t kOwnBody = 4 << 10;
 
@@ -58,11 +58,13 @@ struct ServiceOptions {
   // If jobs are kept in memory: how many bytes they take, and may take. Beyond it puts are refused.
   std::function<std::size_t()> stored = {};
   std::size_t max_stored = SIZE_MAX;
-  // While it is used, puts and other commands that fill the queue are refused. Null: there is none.
+  // While it is used, puts and other commands that fill the queue are refused. Null: the server has
+  // no reserve.
   MemoryReserve* reserve = nullptr;
-  // What clients must show. Null: they need no token. It must outlive the service.
+  // The tokens, one of which clients must show. Null: clients need no token. Must outlive the
+  // service.
   const Tokens* tokens = nullptr;
-  // What reads all files slowly. Null: nothing does. It must outlive the service.
+  // The thread that reads all files slowly. Null: no such thread. Must outlive the service.
   const queue::Scrubber* scrubber = nullptr;
   // Whether the store outlives the process. If not, `stats` shows 0 as binlog-records-written.
   bool durable = true;
@@ -126,11 +128,11 @@ class Service {
   LongChanges& long_changes() { return long_changes_; }
   RequestsInFlight& requests_in_flight() { return requests_in_flight_; }
   http::IdempotencyCache& idempotency_cache() { return first_answers_; }
-  // Returns the last change that is durable: replies that tell of those up to it may leave. Until
+  // Returns the last change that is durable: replies may leave that report changes up to it. Until
   // set_durable() every change counts as durable.
   queue::Sequence durable() const { return durable_ ? durable_() : UINT64_MAX; }
   void set_durable(std::function<queue::Sequence()> durable) { durable_ = std::move(durable); }
-  // Null: nothing is pushed (tests).
+  // Null: nothing is pushed (in tests).
   push::Pusher* pusher() { return pusher_; }
   void set_pusher(push::Pusher* pusher) { pusher_ = pusher; }
   const LongChanges& long_changes() const { return long_changes_; }
@@ -150,9 +152,9 @@ class Service {
   // memory in which jobs are kept.
   bool refuses_puts(queue::Now now) { return disk_.low(now.mono_ns) || store_is_full(); }
 
-  // While the disk is nearly full, has the store give back space. To be called once a turn.
+  // While the disk is nearly full, makes the store give back space. Call it once a turn.
   void save_space(std::uint64_t mono_ns);
-  // Returns when it is to be called next, whether or not there is anything else to do.
+  // Returns when save_space() must be called next, whether or not there is anything else to do.
   std::uint64_t next_save() const {
     return saves_space_ || disk_.was_low() ? next_save_ns_ : UINT64_MAX;
   }
@@ -162,13 +164,13 @@ class Service {
 
   // The memory of all connections.
   MemoryPool& memory() { return memory_; }
-  // Bytes of it that may be taken now. If the system gives no more memory, that is a quarter of the
-  // reserve at most, so that workers get bodies and the rest of the process has the others.
+  // Bytes of it that may be taken now. If the system gives no more memory, at most a quarter of the
+  // reserve: workers still get bodies, and the rest of the process has the other three.
   std::size_t free_memory() const;
-  // Bytes of it that one body or list may take now. An eighth of what is free: so each leaves most
-  // of it to the others.
+  // Bytes of it that one body or list may take now. An eighth of the free bytes: so each leaves
+  // most of them to the others.
   std::size_t most_for_one() const { return free_memory() / 8; }
-  // Returns true if one client may not leave so many bytes of replies unread now. A string that
+  // Returns true if one client may not leave this many bytes of replies unread now. A string that
   // grows takes up to twice its bytes.
   bool are_too_many_unsent(std::size_t bytes) const {
     return bytes > options_.max_unsent || (bytes > kOwnReplies && 2 * bytes > most_for_one());
@@ -178,7 +180,7 @@ class Service {
   bool is_out_of_memory() const {
     return options_.reserve != nullptr && options_.reserve->is_used();
   }
-  // To be called once a turn.
+  // Call it once a turn.
   void renew_reserve();
 
   // Logs as a warning, at most once a second, that a command was answered OUT_OF_MEMORY, and why.
@@ -205,7 +207,7 @@ class Service {
   bool draining_ = false;
   DiskSpace disk_;
   queue::DiskStore* on_disk_;
-  bool saves_space_ = false;  // the store does, or has not ended that
+  bool saves_space_ = false;  // the store is saving space, or has not stopped yet
   std::uint64_t next_save_ns_ = 0;
   CheckpointLease checkpoint_;
   MemoryPool memory_;
@@ -216,7 +218,7 @@ class Service {
   std::function<queue::Sequence()> durable_;
   Feed feed_;
   push::Pusher* pusher_ = nullptr;
-  // Of memory_, in the last turn in which the reserve was there.
+  // What was used of memory_ in the last turn before the reserve was given up.
   std::size_t used_with_reserve_ = 0;
   base::LogThrottle failures_;
   base::LogThrottle refusals_;

@@ -13,8 +13,8 @@ namespace carillon::server {
 class SlowSyncs {
  public:
   // At `mono_ns` (ns of the monotonic clock) syncs are requested up to `requested`, and are done up
-  // to `durable`. Returns how long the sync took that was timed, in ns, if it is done; or none.
-  // Another one is timed from then on. Cheap.
+  // to `durable`. If the sync that is being timed is done, returns how long it took, in ns, and
+  // times another one from then on; otherwise returns none. Cheap.
   [[nodiscard]] std::optional<std::uint64_t> observe(std::uint64_t mono_ns,
                                                      queue::Sequence requested,
                                                      queue::Sequence durable);
@@ -25,7 +25,7 @@ class SlowSyncs {
     std::uint64_t since_ns;
   };
 
-  // One request that is not done. It stands for all: only one is timed at a time.
+  // One request that is not done. Only one is timed at a time; it stands for all.
   std::optional<Pending> pending_;
   base::LogThrottle throttle_;
 };

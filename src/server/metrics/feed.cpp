@@ -23,7 +23,7 @@ namespace json = boost::json;
 using queue::Lateness;
 
 constexpr std::uint64_t kSampleNs = 1'000'000'000;
-// The lateness of a sample is that of the last ten seconds.
+// A sample shows the lateness of the last ten seconds.
 constexpr std::size_t kMarks = 11;
 // A client that hears nothing for longer may take the connection for a dead one.
 constexpr std::uint64_t kHeartbeat = 15;  // samples
@@ -40,8 +40,8 @@ double rounded(double number) {
   return std::round(number * 10) / 10;
 }
 
-// The bound of the bucket in which the part of the jobs ends, in ms. Of what is above the last
-// bound, that bound.
+// Returns the bound of the bucket in which this part of the jobs ends, in ms. Above the last bound:
+// the last bound.
 std::optional<queue::Millis> late(
     const std::array<std::uint64_t, Lateness::kBounds.size() + 1>& jobs, double part) {
   std::uint64_t all = 0;
@@ -69,7 +69,7 @@ std::size_t bytes_of(const Action& action) {
          action.outcome.size();
 }
 
-// Without control characters: the text becomes a part of a line of the log.
+// Drops control characters: the text becomes a part of a line of the log.
 std::string shortened(std::string_view text) {
   std::string cut(text.substr(0, kLongestText));
   std::replace_if(
@@ -88,8 +88,8 @@ Feed::Feed(Service& service) : service_(service), memory_(service.memory()) {}
 
 Feed::~Feed() = default;
 
-// If the server has slept, nothing has changed since the last sample. So what the next one finds is
-// that of its own second.
+// If the server has slept, nothing has changed since the last sample. So the next sample counts
+// only its own second.
 void Feed::wake(queue::Now now) {
   was_busy_ = true;
   if (!marks_.empty() && now.mono_ns < next_sample_ + kSampleNs) return;

@@ -1,21 +1,22 @@
-// The feed: what the server tells those who watch it, as it happens. Once a second a sample of its
-// counts, rates and lateness, and each action of an operator.
+// The feed: what the server sends to clients that watch it. Once a second it sends a sample of its
+// counts, rates and lateness; and each action of an operator, as it happens.
 //
-//   feed.listen(client);                                 // from now on it is told of news
+//   feed.listen(client);                                 // from now on it gets news
 //   if (feed.work(now)) { ... }                          // once a turn; true: there is news
 //   while (const auto* event = feed.after(seen)) { send(event->text); seen = event->number; }
 //
-// An event is made into text once, and all listeners read the same text from a ring. So a listener
-// that is slow costs no more memory than others. One whose next event has left the ring is closed.
+// An event is made into text once, and all listeners read the same text from a ring. So a slow
+// listener costs no more memory than others. If the next event of a listener has left the ring, the
+// listener is closed.
 //
-// While somebody listens there is a sample each second. While nobody does there is one for each
-// second in which the server had something to do, so that there is a past to look at, and an idle
-// server sleeps. The ages of jobs, for which the store is read, are only looked for while somebody
+// While a client listens, a sample is taken each second. Otherwise it is taken in each second in
+// which the server had something to do, so that a later listener can see the past, and an idle
+// server sleeps. The ages of jobs, for which the store is read, are only sampled while a client
 // listens.
 //
 // Bounded: kMostEvents events, in kMostBytes, kMostSamples samples, kMostActions actions and
-// kMostListeners listeners. What is kept counts in the memory of all connections
-// (Service::memory()). A call of work() takes less than a millisecond.
+// kMostListeners listeners. Kept bytes count in the memory of all connections (Service::memory()).
+// A call of work() takes less than a millisecond.
 //
 // Thread safety: none; it belongs to the thread of the service.
 #pragma once
@@ -67,7 +68,7 @@ class Feed {
     std::uint64_t number = 0;
     std::string text;  // as a server-sent event, with its empty line
     bool is_audit = false;
-    // It may leave once the store's appends up to here are durable.
+    // The event may leave once the store's appends up to here are durable.
     queue::Sequence durable_at = 0;
   };
 
@@ -75,16 +76,16 @@ class Feed {
   explicit Feed(Service& service);
   ~Feed();
 
-  // REQUIRES of listen(): not is_full(). A client leaves before it is gone.
+  // listen() REQUIRES: not is_full(). A client must leave before it is destroyed.
   void listen(std::uint64_t client) { listeners_.insert(client); }
   void leave(std::uint64_t client) { listeners_.erase(client); }
   bool is_full() const { return listeners_.size() >= kMostListeners; }
   const std::set<std::uint64_t>& listeners() const { return listeners_; }
 
   // To be called once a turn. Takes a sample if it is time for one, or goes on with it. Returns
-  // true if there are events that the listeners were not told of.
+  // true if there are events that the listeners have not got.
   bool work(queue::Now now);
-  // When it has work next (ns of the monotonic clock).
+  // When work() has something to do next (ns of the monotonic clock).
   std::uint64_t next_wakeup() const {
     if (scrape_) return 0;
     return was_busy_ || !listeners_.empty() ? next_sample_ : UINT64_MAX;
@@ -92,20 +93,21 @@ class Feed {
 
   void tell(Action action);
 
-  // Returns the first event after the one with this number that is kept; null: none has come yet.
+  // Returns the first kept event after the one with this number; null if no such event has come
+  // yet.
   const Event* after(std::uint64_t number) const;
   // Returns true if the event that comes after this number has left the ring.
   bool has_dropped(std::uint64_t number) const { return number + 1 < oldest(); }
-  // The number of the oldest event that is kept; 0: there was none.
+  // The number of the oldest event that is kept; 0: no event has come.
   std::uint64_t oldest() const { return events_.empty() ? 0 : events_.front().number; }
-  // The number of the newest event; 0: there was none.
+  // The number of the newest event; 0: no event has come.
   std::uint64_t newest() const { return events_.empty() ? 0 : events_.back().number; }
-  // Returns the number of the event that has this id, or 0 if it was another process's: then
-  // everything that is kept is new. None: it is no id.
+  // Returns the number of the event that has this id; 0 if the id is from another process, so that
+  // all kept events are new; none if it is not an id.
   std::optional<std::uint64_t> number_of(std::string_view id) const;
 
   // How late the jobs were that have gone out since the oldest of the last ten samples. Bounds in
-  // ms: half of them, 99 %, and all were at most so late; none if no job has gone out.
+  // ms: half of them, 99 %, and all were at most this late; none if no job has gone out.
   struct RecentLateness {
     std::optional<queue::Millis> half;
     std::optional<queue::Millis> most;
@@ -117,7 +119,8 @@ class Feed {
   const std::deque<std::string>& samples() const { return samples_; }
   // The actions, the oldest first.
   const std::deque<Action>& actions() const { return actions_; }
-  // What samples, events and actions take of the memory of all (bytes).
+  // The memory of samples, events and actions, which counts in the memory of all connections
+  // (bytes).
   std::size_t memory() const { return memory_.bytes(); }
 
  private:
@@ -135,9 +138,9 @@ class Feed {
   Service& service_;
   MemoryPool::Share memory_;
   std::size_t bytes_of_events_ = 0;
-  std::size_t bytes_of_others_ = 0;  // of samples_ and actions_
+  std::size_t bytes_of_others_ = 0;  // bytes of samples_ and actions_
   std::uint64_t next_sample_ = 0;
-  bool was_busy_ = false;  // there was a turn since the last sample
+  bool was_busy_ = false;  // a turn has run since the last sample
   std::uint64_t last_event_ = 0;
   std::uint64_t samples_taken_ = 0;
   bool has_news_ = false;
@@ -145,7 +148,7 @@ class Feed {
   std::deque<Event> events_;
   std::deque<std::string> samples_;
   std::deque<Action> actions_;
-  std::deque<Mark> marks_;                   // of the last ten seconds
+  std::deque<Mark> marks_;                   // one for each of the last ten seconds
   std::unique_ptr<metrics::Scrape> scrape_;  // while a sample is being taken
 };
 

@@ -27,7 +27,7 @@ int family_of(const ListeningSocket& socket) {
 }
 
 void prepare(Acceptor::Socket& socket, bool is_tcp) {
-  boost::system::error_code ignored;  // the first read finds out if the client is gone again
+  boost::system::error_code ignored;  // if the client is gone again, the first read finds out
   socket.non_blocking(true, ignored);
   if (!is_tcp) return;
   socket.set_option(asio::detail::socket_option::boolean<IPPROTO_TCP, TCP_NODELAY>(true), ignored);

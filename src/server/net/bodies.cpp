@@ -1,4 +1,4 @@
-// Reading a body, and telling why it cannot be read (bodies.h).
+// Reads a body, and says why it cannot be read (bodies.h).
 #include "server/net/bodies.h"
 
 #include <exception>
@@ -6,7 +6,8 @@
 namespace carillon::server {
 namespace {
 
-// Calls `read`, which returns an optional string, and turns what it throws into a Body.
+// Calls `read`, which returns an optional string, and turns the exceptions that it throws into a
+// Body.
 template <class Read>
 std::optional<Body> told(Read read) {
   Body body;

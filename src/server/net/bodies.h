@@ -1,5 +1,5 @@
-// How a session gets the bodies of jobs without stopping the loop: what takes no wait for the disk
-// is read at once, and the rest by somebody else, who reports later.
+// How a session gets the bodies of jobs without stopping the loop: bodies that need no wait for the
+// disk are read at once. Another thread reads the rest, and reports later.
 //
 //   if (const auto body = body_at_hand(store, {.id = 7})) ...
 //   else bodies.read(client, {.id = 7});      // Session::body_read(body) is called later
@@ -20,17 +20,17 @@ struct BodyName {
   std::uint32_t piece = 0;
 };
 
-// What came of reading it.
+// The result of reading it.
 struct Body {
   std::optional<std::string> bytes;
-  // Why there are no bytes, and whether it will be the same the next time.
+  // Why there are no bytes, and whether the next try will fail the same way.
   std::string error;
   bool damaged = false;
 };
 
-// Reads the body, however long that takes. In any one thread at a time.
+// Reads the body, however long that takes. REQUIRES: one thread at a time.
 Body read_body(const queue::Store& store, BodyName name);
-// Returns none if the disk has to be waited for.
+// Returns none if the read would have to wait for the disk.
 std::optional<Body> body_at_hand(const queue::Store& store, BodyName name);
 
 // Reads bodies later, and hands each to its client's session.
@@ -38,7 +38,7 @@ class BodyQueue {
  public:
   // REQUIRES: the client waits for no body.
   virtual void read(queue::ClientId client, BodyName name) = 0;
-  // The client waits no more.
+  // The client has stopped waiting.
   virtual void forget(queue::ClientId client) noexcept = 0;
 
  protected:

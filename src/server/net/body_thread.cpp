@@ -50,7 +50,7 @@ void BodyThread::run() {
     try {
       at_work.front().body = read_body(store_, at_work.front().name);
     } catch (const std::exception&) {
-      // Not even the error fits into memory. A body without bytes says enough.
+      // Not even the error message fits into memory. A body without bytes says enough.
     }
     lock.lock();
     done_.splice(done_.end(), at_work);

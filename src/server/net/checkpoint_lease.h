@@ -1,5 +1,5 @@
-// Who has the checkpoint of the store: one client at a time, from its command `checkpoint` until
-// its connection closes. So a client that dies leaves nothing behind.
+// Remembers which client has the checkpoint of the store: one client at a time, from its command
+// `checkpoint` until its connection closes. So a client that dies leaves nothing behind.
 //
 //   CheckpointLease lease(&store);
 //   lease.begin(client);                                       // the client waits
@@ -21,7 +21,7 @@ namespace carillon::server {
 struct CheckpointResult {
   queue::ClientId client = 0;
   std::optional<queue::Checkpoint> checkpoint;
-  std::string error;  // why there is none
+  std::string error;  // why there is no checkpoint
 };
 
 class CheckpointLease {
@@ -38,14 +38,14 @@ class CheckpointLease {
   // Begins to make a checkpoint for the client.
   Begun begin(queue::ClientId client);
 
-  // Returns true while a checkpoint is being made. poll() is to be called every few milliseconds
-  // then.
+  // Returns true while a checkpoint is being made. Call poll() every few milliseconds then.
   bool pending() const { return pending_; }
 
-  // Returns once what the client waits for. After an error nobody has the checkpoint.
+  // Returns, once, the result for which the client waits. After an error no client has the
+  // checkpoint.
   std::optional<CheckpointResult> poll();
 
-  // Removes the client's checkpoint, made or not. Does nothing if the client has none.
+  // Removes the client's checkpoint, made or not. Does nothing for other clients.
   void end(queue::ClientId client);
 
   // Returns true if the client has the checkpoint or waits for it.

@@ -22,8 +22,8 @@ inline std::uint64_t read_mono() {
   return read_ns(CLOCK_BOOTTIME);
 }
 
-// Reads again if the thread was held up between two readings: they must be of almost the same
-// moment (queue::Now). Returns the closest two of a few.
+// Reads both clocks at almost the same moment (queue::Now). If the thread was held up between the
+// two readings, reads again. Returns the closest two of a few.
 inline queue::Now read_clocks() {
   constexpr std::uint64_t kClose = 20'000;  // ns
   constexpr int kAttempts = 8;
@@ -40,13 +40,13 @@ inline queue::Now read_clocks() {
   return closest;
 }
 
-// Tells a loop of short steps when its time is over. A reading of the clock costs a part of such a
-// step, so it is read once in kSteps: the loop may go on for up to kSteps steps longer.
+// Says when the time of a loop of short steps is over. A reading of the clock costs as much as a
+// part of a step, so the clock is read once in kSteps: the loop may run up to kSteps steps longer.
 class StepClock {
  public:
   static constexpr unsigned kSteps = 8;
 
-  // To be asked before each step, or after it.
+  // Call it before each step, or after it.
   bool is_before(std::uint64_t until_ns) {
     return ++steps_ % kSteps != 0 || read_mono() < until_ns;
   }

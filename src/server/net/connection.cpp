@@ -95,7 +95,7 @@ void Connection::process(std::uint64_t until_ns) {
   }
   if (!session_->replies().empty()) owner_.has_replies(*this);
   // While writing_ only taken replies are a sign of life. The bytes of a client that has shown no
-  // token never are: it could send one now and then for ever.
+  // token never are: it could send a byte now and then for ever.
   const bool is_old = goes_on_with_head();
   if (!writing_ && session_->is_known() && !is_old) owner_.active(*this);
   count_memory();
@@ -107,7 +107,7 @@ bool Connection::is_within_head() const {
          (unread() > 0 || session_->mid_command());
 }
 
-// Returns true if the line or header that comes is the one that came when it was called last.
+// Returns true if the line or header that comes is the same one as at the last call.
 bool Connection::goes_on_with_head() {
   const bool was_within = std::exchange(within_head_, is_within_head());
   const bool is_same = std::exchange(heads_, session_->heads()) == session_->heads();
@@ -137,7 +137,7 @@ void Connection::read_on() {
 
 void Connection::read() {
   if (reading_) return;
-  // What comes while it lingers is thrown away as it is.
+  // While it lingers, input is thrown away without decrypting it.
   if (tls_ && !lingering()) return await_socket(Socket::wait_read);
   make_room_to_read();
   reading_ = true;
@@ -155,8 +155,8 @@ void Connection::make_room_to_read() {
   begin_ = 0;
   const std::size_t bytes = input_.size();
   const bool memory_is_short = !memory().has(memory().bytes() / 4);
-  // The header of a request of HTTP must be there as a whole. A read of no bytes would end at once,
-  // again and again.
+  // The header of an HTTP request must come as a whole. A read of no bytes would end at once, again
+  // and again.
   const bool needs_all_of_it = end_ == bytes && session_->wants() == Wants::kInput;
   if (memory_is_short && end_ == 0 && bytes > kFirstBuffer) {
     input_ = std::vector<char>(kFirstBuffer);
@@ -262,7 +262,7 @@ void Connection::abort() {
 
 void Connection::give_up() {
   if (!writing_) return finish();
-  // Reset the connection: else the kernel keeps replies that nobody reads for minutes more.
+  // Reset the connection. Otherwise the kernel would keep replies that nobody reads for minutes.
   boost::system::error_code ignored;
   socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   abort();
@@ -280,18 +280,18 @@ Awaits Connection::awaits() const {
   return is_within ? Awaits::kRest : Awaits::kCommand;
 }
 
-// A client that has shown no token does not stay, whatever it is answered.
+// A client that has shown no token does not stay, whatever the server answers.
 bool Connection::may_stay() const {
   return session_->is_known() || session_->answers_anybody();
 }
 
-// Three signs of life that active() does not report. A client reads slowly: the kernel takes many
-// replies at once, so only its send queue shows that some were taken since the last look. Input has
-// arrived but was not read yet: the rest of a line or header may be among it, once. Or the client
-// holds jobs or a checkpoint, and so is at work.
+// Finds three signs of life that active() does not report. A client reads slowly: the kernel takes
+// many replies at once, so only its send queue shows that some were taken since the last check.
+// Input has arrived but was not read yet: the rest of a line or header may be among it, once. Or
+// the client holds jobs or a checkpoint, and so is at work.
 bool Connection::shows_life() {
   const int fd = socket_.native_handle();
-  // A handshake has one time-out, whatever comes bit by bit.
+  // A handshake has one time-out for all its bytes.
   if (tls_ && !tls_->is_ready()) return false;
   if (writing_) {
     const int before = std::exchange(send_queue_bytes_, queued_bytes(fd, SIOCOUTQ));

@@ -15,17 +15,17 @@
 //
 // TLS. If its port speaks TLS, the connection has a TlsStream between the socket and its buffer.
 // The handshake goes on when the owner says so, because it takes much of the processor. Until it is
-// done nothing else happens, and the client keeps the server waiting.
+// done nothing else happens, and the client counts as one that keeps the server waiting.
 //
-// Turns. A connection carries out no command when its input arrives, or when its reserve's wait
-// ends. It asks for a turn, and the event loop calls process() when it is this connection's turn.
+// Turns. When its input arrives, or its reserve's wait ends, a connection does not carry out
+// commands at once. It asks for a turn, and the event loop calls process() when it is this
+// connection's turn.
 //
-// Time-outs. A StallWatch finds the clients that keep the server waiting. The connection tells its
-// owner of each sign of life, and the watch asks the connection what it awaits. A command line, or
-// the header of a request, has one time-out, however its bytes come: only its first is a sign of
-// life. If the server has
-// tokens, a client that has shown none does not stay: no byte that it sends is a sign of life, nor
-// is what it is answered, unless the protocol answers anybody.
+// Time-outs. A StallWatch finds the clients that keep the server waiting. The connection reports
+// each sign of life to its owner, and the watch asks the connection what it awaits. A command line,
+// or the header of a request, has one time-out, however its bytes come: only its first byte is a
+// sign of life. If the server has tokens, a client that has shown no token does not stay: neither
+// its bytes nor the answers are signs of life, unless the protocol answers clients without a token.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -57,10 +57,10 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // What a connection needs of the event loop that owns it.
   class Owner {
    public:
-    // The last sequence number that is durable: replies that tell of changes up to it may leave.
+    // The last sequence number that is durable: replies may leave that report changes up to it.
     virtual queue::Sequence durable() const = 0;
-    // Asks for a flush() at the end of this turn, or, if no reply may leave by then, when the first
-    // one may.
+    // Asks for a flush() at the end of this turn, or, if no reply may leave by then, as soon as one
+    // may.
     virtual void has_replies(Connection& connection) = 0;
     // Asks for a process() when it is this connection's turn.
     virtual void wants_turn(Connection& connection) = 0;
@@ -75,19 +75,19 @@ class Connection final : public std::enable_shared_from_this<Connection>,
     virtual void active(Connection& connection) = 0;
     // Asks for a shake_hands() when there is time for it.
     virtual void shakes_hands(Connection& connection) = 0;
-    // Reports that the client was turned away: it is closed, or its session has closed itself.
+    // Reports that the client was rejected: it is closed, or its session has closed itself.
     virtual void turned_away(Connection& connection, RejectReason reason) = 0;
-    // Reports that the connection is closed and to be forgotten.
+    // Reports that the connection is closed: the owner must forget it.
     virtual void closed(Connection& connection) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // What a connection takes at least of the memory of all connections, in bytes.
+  // How much of the memory of all connections a connection takes at least, in bytes.
   static constexpr std::size_t kLeastMemory = 24 << 10;
 
-  // `tls` is on the socket; null: it has none. REQUIRES: the socket is non-blocking.
+  // `tls` works on the socket; null: no TLS. REQUIRES: the socket is non-blocking.
   Connection(Socket socket, Service& service, Owner& owner, std::unique_ptr<Protocol> session,
              std::unique_ptr<TlsStream> tls = nullptr);
 
@@ -107,7 +107,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
 
   // Goes on with the handshake of TLS.
   void shake_hands();
-  // Why it has failed, for the log.
+  // Why the handshake has failed, for the log.
   std::string_view handshake_failure() const { return tls_ ? tls_->why() : std::string_view(); }
 
   // The most bytes that one flush() sends. The socket of a client that does not read may take
@@ -117,7 +117,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // Returns true if more may leave now.
   bool flush();
 
-  // Returns true if the socket is full. The connection asks for a flush() when it is not any more.
+  // Returns true if the socket is full. The connection will ask for a flush() when it has room.
   bool is_writing() const { return writing_; }
 
   // Gives the session the end of its reserve's wait.
@@ -129,7 +129,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // Gives the session the checkpoint that it waits for.
   void checkpoint_made(const CheckpointResult& result);
 
-  // Gives the session what came of its trial of an endpoint.
+  // Gives the session the result of its trial of an endpoint.
   void tried(const push::PostResult& result);
 
   // The client has closed its half. What it sent before may not all be read yet.
@@ -138,8 +138,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
     if (session_->wants() == Protocol::Wants::kNothing) owner_.wants_turn(*this);
   }
 
-  // Takes no more commands, sends the replies that there are, and then closes the socket. An
-  // endless reply ends with what the socket takes at once.
+  // Takes no more commands, sends the replies that are left, and then closes the socket. An endless
+  // reply ends after the bytes that the socket takes now.
   void finish();
 
   // Closes the socket at once.
@@ -149,7 +149,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // abort() if the client does not read its replies.
   void give_up();
 
-  // Watched
+  // From Watched:
   Awaits awaits() const override;
   bool shows_life() override;
 
@@ -201,7 +201,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
 
   MemoryPool::Share memory_;
 
-  // input_[begin_, end_) is what the session has not used yet.
+  // The bytes that the session has not used yet are input_[begin_, end_).
   std::vector<char> input_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
@@ -213,10 +213,10 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool full_ = false;     // the session waits for its replies to leave
   bool closed_ = false;
 
-  // A line or a header has begun to come, when heads_ others had come as a whole.
+  // A line or a header has begun to come. heads_: how many had come as a whole before it.
   bool within_head_ = false;
   std::uint64_t heads_ = 0;
-  bool is_spared_ = false;  // shows_life() has let the same one go on once
+  bool is_spared_ = false;  // shows_life() has spared the client once for this line or header
 
   // While writing_: bytes in the kernel's send queue when shows_life() last looked.
   int send_queue_bytes_ = 0;

@@ -19,7 +19,7 @@ class ConnectionList {
   bool empty() const { return connections_.empty(); }
   std::size_t size() const { return connections_.size(); }
 
-  // No effect if the connection is in the list already. O(1).
+  // Does nothing if the connection is in the list already. O(1).
   void add(Connection& connection) {
     if (std::exchange(connection.*listed_, true)) return;
     connections_.push_back(connection.shared_from_this());

@@ -41,7 +41,7 @@ void Connection::await_socket(Socket::wait_type what) {
   const auto go_on = [self = shared_from_this()](const boost::system::error_code& error) {
     self->on_socket_ready(error);
   };
-  // The socket may have nothing more, and TLS has.
+  // The socket may have no more bytes, while TLS has some.
   if (tls_->is_ready() && tls_->has_pending())
     return asio::post(socket_.get_executor(), [go_on] { go_on({}); });
   socket_.async_wait(what, go_on);
@@ -80,7 +80,7 @@ void Connection::shake_hands() {
   }
 }
 
-// Reads until the buffer is full, or nothing more is there.
+// Reads until the buffer is full, or no more bytes are there.
 void Connection::read_decrypted() {
   make_room_to_read();
   boost::system::error_code end;
@@ -93,7 +93,8 @@ void Connection::read_decrypted() {
   if (last.result == Result::kEnded) end = asio::error::eof;
   if (last.result == Result::kBroken) end = asio::error::connection_reset;
   if (last.result == Result::kWantsRoom && bytes == 0) return await_socket(Socket::wait_write);
-  if (last.result == Result::kWantsInput && bytes == 0) return read();  // a part of a record
+  if (last.result == Result::kWantsInput && bytes == 0)
+    return read();  // only a part of a record has come
   on_read(end, bytes);
 }
 
@@ -108,7 +109,7 @@ std::size_t Connection::write_some(std::string_view bytes, boost::system::error_
   return written;
 }
 
-// The health check of the image cannot know whether the port speaks TLS, and any answer tells it
+// The health check of the image cannot know whether the port speaks TLS, and any answer shows it
 // that the server lives. It comes every 10 seconds, so it is neither logged nor counted.
 bool Connection::is_health_check() {
   return peer().starts_with("127.0.0.1:") && asks_for_health(socket_.native_handle());

@@ -24,9 +24,10 @@
 // ones.
 //
 // Contracts
-//  - While it has work, each member of the old list gets one quantum in each round. Between two
-//    quanta of old members, new ones use at most a quantum and one command.
-//  - A member owes at most kLongestDebt quanta. More was no fault of its own: the machine was busy.
+//  - Each member of the old list that has work gets one quantum in each round. Between two quanta
+//    of old members, new ones use at most a quantum and one command.
+//  - A member owes at most kLongestDebt quanta. A larger debt is not the member's fault: the
+//    machine was busy.
 //
 // Complexity: each call is amortized O(1). Thread safety: none.
 #pragma once
@@ -53,7 +54,7 @@ class FairQueue {
     boost::intrusive::list_member_hook<> hook_;
     std::int64_t credit_ = 0;
     bool has_work_ = false;
-    bool is_new_ = false;  // of a member in one of the lists: which one
+    bool is_new_ = false;  // which list a member is in, if it is in one
   };
 
   static constexpr std::int64_t kLongestDebt = 64;
@@ -64,14 +65,14 @@ class FairQueue {
   FairQueue(const FairQueue&) = delete;
   FairQueue& operator=(const FairQueue&) = delete;
 
-  // The member has work. No effect if it has said so already.
+  // The member has work. Does nothing if it is in line already.
   void join(Member& member);
 
   // Forgets the member. REQUIRED before a member is destroyed whose line lives on.
   void leave(Member& member);
 
-  // Returns the member that is to be served now, or nullptr if nobody has work. The member counts
-  // as one without work until it joins again.
+  // Returns the member to be served now, or nullptr if nobody has work. The member leaves the line
+  // until it joins again.
   Member* next();
 
   // `ns` were spent on the member, which may have left meanwhile.
@@ -98,7 +99,7 @@ class FairQueue {
   List new_;
   List old_;
   std::size_t working_ = 0;
-  std::int64_t used_by_new_ = 0;  // ns, since an old member was served or got a quantum
+  std::int64_t used_by_new_ = 0;  // ns, since an old member got a quantum or was served
 };
 
 }  // namespace carillon::server

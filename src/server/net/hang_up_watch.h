@@ -1,5 +1,5 @@
-// Tells the event loop when a client closes its half of a connection while earlier input of it is
-// still unread.
+// Reports to the event loop when a client closes its half of a connection while earlier input from
+// it is still unread.
 //
 // Why: while a reserve waits, the connection reads only up to a bound and may never reach the end
 // of the stream; but a client that has closed its half must be answered or forgotten. Boost.Asio

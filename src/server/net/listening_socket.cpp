@@ -107,7 +107,7 @@ std::vector<ListeningSocket> bind_tcp(const Address& address) {
     if (last_error == 0) {
       sockets.push_back(describe(std::move(fd), false));
     } else if (last_error != EADDRNOTAVAIL) {
-      // Going on with the name's other addresses would hide that this one is taken.
+      // Do not go on with the name's other addresses: that would hide that this one is taken.
       fail(address, advice(last_error, address));
     }
   }

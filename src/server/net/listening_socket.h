@@ -14,7 +14,7 @@
 
 namespace carillon::server {
 
-// The protocol of those who connect to a socket.
+// The protocol of the clients that connect to a socket.
 enum class Speaks : std::uint8_t { kBeanstalk, kHttp };
 
 // Owns the descriptor of a bound, non-blocking stream socket. The destructor of a Unix socket that
@@ -27,7 +27,7 @@ class ListeningSocket {
   ListeningSocket& operator=(ListeningSocket&&) = delete;
   ~ListeningSocket();
 
-  // Nobody can connect before this. Does nothing if it listens already. Throws StartError.
+  // No client can connect before this. Does nothing if it listens already. Throws StartError.
   void listen();
 
   // Passes the descriptor to the caller. The path stays owned by this object.
@@ -54,7 +54,7 @@ struct Group {
   gid_t id = 0;
 };
 
-// Who may connect to a Unix socket: whoever may write to its file.
+// Which users may connect to a Unix socket: those who may write to its file.
 struct SocketAccess {
   // The permissions of the file. None: 0777 without the bits of the process's umask.
   std::optional<mode_t> mode;
@@ -62,9 +62,9 @@ struct SocketAccess {
   std::optional<Group> group;
 };
 
-// Binds to `address`: one socket for each address that a host name has. They do not listen yet. The
-// path of a Unix socket is taken over if no server answers there any more, and left alone if one
-// does. Throws StartError if nothing could be bound, or the group not be set. REQUIRES, if
+// Binds to `address`: one socket for each address that a host name has. They do not listen yet. If
+// no server answers at the path of a Unix socket, the path is taken over; otherwise it is left
+// alone. Throws StartError if nothing could be bound, or the group not be set. REQUIRES, if
 // access.mode is given: no other thread makes files meanwhile, because the umask is changed for a
 // moment.
 std::vector<ListeningSocket> bind_to(const Address& address, const SocketAccess& access = {});

@@ -1,12 +1,12 @@
-// Counts the memory that connections take, of what they may take together: their buffers, the
+// Counts the memory that connections take from what they may take together: their buffers, the
 // bodies that come in, and the replies that a client has not read.
 //
 //   MemoryPool pool(384 << 20);
 //   MemoryPool::Share share(pool);
-//   if (pool.has(bytes)) share.set(bytes);       // else: refuse what needs so much
+//   if (pool.has(bytes)) share.set(bytes);       // else: refuse what needs this memory
 //
-// A share never fails to grow: whoever could do without asks has() before. So the pool may be
-// overdrawn a little, by what is needed to go on with what was begun.
+// A share never fails to grow. A caller that can do without the memory asks has() first. So the
+// pool may be overdrawn a little, by bytes that are needed to finish what was begun.
 //
 // Thread safety: none; a pool and its shares belong to one thread.
 #pragma once
@@ -26,8 +26,8 @@ class MemoryPool {
   std::size_t free() const { return used_ < bytes_ ? bytes_ - used_ : 0; }
   bool has(std::size_t bytes) const { return bytes <= free(); }
 
-  // What one owner takes of the pool. Its end gives everything back; a share of nothing may outlive
-  // the pool.
+  // The bytes that one owner takes from the pool. The destructor gives everything back. A share of
+  // 0 bytes may outlive the pool.
   class Share {
    public:
     explicit Share(MemoryPool& pool) : pool_(pool) {}

@@ -11,7 +11,8 @@ namespace {
 
 std::atomic<void*> reserve = nullptr;
 
-// Pages of its own, so that giving it up gives them to the system, and any allocator can have them.
+// Maps pages of its own, so that giving up the reserve returns them to the system, where any
+// allocator can get them.
 void* answer_unreadable() {
   void* const pages = ::mmap(nullptr, MemoryReserve::kBytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

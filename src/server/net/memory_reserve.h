@@ -35,8 +35,8 @@ class MemoryReserve {
   // Returns true if the reserve was given up and is not set aside again.
   bool is_used() const;
 
-  // Sets it aside again if it was given up and the system has so much. One system call then, else
-  // none.
+  // Sets it aside again if it was given up, and the system has enough memory. One system call then;
+  // otherwise no system call.
   void renew();
 };
 

@@ -9,13 +9,14 @@
 namespace carillon::server {
 namespace {
 
-// About what each takes, in bytes, with all that hangs on it.
+// What each takes in memory, in bytes, about, with all that belongs to it.
 constexpr std::uint64_t kLoadedJob = 300;
 constexpr std::uint64_t kTube = 1'000;
 
 constexpr std::uint64_t kMost = UINT64_MAX;
 
-// Returns the number that a file begins with; if there is none ("max"), or no file, kMost.
+// Returns the number with which a file begins; kMost if it begins with no number ("max"), or is not
+// there.
 std::uint64_t number_in(const std::string& file) {
   std::uint64_t number = 0;
   std::ifstream in(file);
@@ -31,8 +32,8 @@ std::uint64_t memory_of_machine(const std::string& root) {
   return kMost;
 }
 
-// Returns the least that `file` says in the group `path` and in those that it is part of. In a
-// container the path may be one that only its host can see; then the groups above it count.
+// Returns the least number in `file` of the group `path` and of the groups that contain it. In a
+// container, only the host may see the path; then the groups above it count.
 std::uint64_t least_in(const std::string& mount, std::string path, const char* file) {
   std::uint64_t least = kMost;
   while (true) {
@@ -65,8 +66,8 @@ std::uint64_t memory_limit(const std::string& root) {
   return least;
 }
 
-// An eighth is left to the rest, of which an eighth is for schedules. Of a store on disk up to
-// three times `recent` is in memory.
+// An eighth is left for the rest; an eighth of that is for schedules. A store on disk may hold up
+// to three times `recent` in memory.
 MemoryShares share_memory(std::uint64_t bytes, bool on_disk) {
   constexpr std::uint64_t kMostOfStore = 64 << 20;
   constexpr std::uint64_t kMostOfSchedules = 100 << 20;

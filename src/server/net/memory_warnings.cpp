@@ -14,14 +14,15 @@ void MemoryWarnings::observe(std::uint64_t mono_ns, const queue::Engine& engine)
   look(loaded_is_full_, stats.tubes_without_room > 0, loaded, limits_.max_loaded,
        "ready and delayed jobs are in memory, of {} at most (see --memory): tubes that have more "
        "keep them on disk until there is room");
-  // A client may reserve as many jobs as are free, so one alone has half of them: half is full.
+  // A client may reserve as many jobs as are free, so one client alone can have half of them. So
+  // half counts as full.
   const std::size_t reserved = stats.jobs.reserved;
   const std::size_t most = limits_.max_reserved;
   look(reserved_is_full_, reserved >= most / 2 - most / 20, reserved, most,
        "jobs are reserved, of {} at most (see --memory): clients that have many wait for more");
 }
 
-// There is a line again only when three quarters were free meanwhile.
+// Logs again only after three quarters were free meanwhile.
 void MemoryWarnings::look(bool& full, bool now_full, std::size_t used, std::size_t most,
                           std::string_view line) {
   if (full) {

@@ -1,5 +1,5 @@
-// Logs when jobs stay on disk because there is no room for them in memory, and when reserved jobs
-// have come to what they may take of it. The event loop asks it once a turn.
+// Logs when jobs stay on disk because memory has no room for them, and when reserved jobs take as
+// much memory as they may. The event loop asks it once a turn.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class MemoryWarnings {
  public:
   explicit MemoryWarnings(const queue::EngineOptions& limits) : limits_(limits) {}
 
-  // To be called once a turn, at `mono_ns` (ns of the monotonic clock). It looks once a second.
+  // Call it once a turn, at `mono_ns` (ns of the monotonic clock). It checks once a second.
   void observe(std::uint64_t mono_ns, const queue::Engine& engine);
 
  private:

@@ -7,8 +7,8 @@
 // `body_read`, `checkpoint_made` and `tried`. Replies stand in replies() until they are durable and
 // sent.
 //
-// Time. `receive` stops when a moment has come that its caller gives, and goes on in the next call.
-// So no client stops the loop for long.
+// Time. `receive` stops at a moment that its caller gives, and goes on in the next call. So no
+// client stops the loop for long.
 //
 // Thread safety: none; all sessions of a service belong to its thread.
 #pragma once
@@ -29,14 +29,14 @@ namespace push {
 struct PostResult;
 }
 
-// Why a client is turned away: it does not speak the protocol of its port, or its token is none.
+// Why a client is rejected: it does not speak the protocol of its port, or its token is wrong.
 enum class RejectReason : std::uint8_t {
   kNone,
   kHttp,
   kUnknownCommands,
   kWrongToken,
-  kTls,        // TLS, on a port without
-  kPlainText,  // no TLS, on a port with it
+  kTls,        // TLS, on a port without TLS
+  kPlainText,  // plain text, on a port with TLS
   kNoTls,      // its handshake failed
 };
 inline constexpr std::size_t kRejectReasons = 7;
@@ -58,27 +58,27 @@ class Protocol {
   Protocol& operator=(const Protocol&) = delete;
   virtual ~Protocol() = default;
 
-  // The engine's client for which the session works. It stays the same.
+  // The engine's client for which the session works. It never changes.
   virtual queue::ClientId client() const = 0;
 
   // Carries out the whole commands in `bytes`, and goes on with a long one. Returns how many bytes
-  // were used; the others must be passed again, followed by what came after them. Stops after the
-  // first step that ends at `until_ns` or later, by the monotonic clock; the session wants kTurn
-  // then. A step is one command, or a bounded part of a long one.
+  // were used; the others must be passed again, followed by later ones. Stops after the first step
+  // that ends at `until_ns` or later, by the monotonic clock; the session wants kTurn then. A step
+  // is one command, or a bounded part of a long one.
   virtual std::size_t receive(std::string_view bytes, std::uint64_t until_ns) = 0;
   std::size_t receive(std::string_view bytes) { return receive(bytes, UINT64_MAX); }
 
-  // Reports that the client has closed its half of the connection. A wait for a job ends, and so
-  // will every later one.
+  // Reports that the client has closed its half of the connection. Ends the wait for a job, and
+  // every later wait.
   virtual void end_of_input() = 0;
 
   // Ends the wait for a job with what Engine::take_deliveries has returned for this client.
   virtual void deliver(const queue::Delivery& delivery) = 0;
-  // Ends the wait for a body with what came of Service::bodies() for this client.
+  // Ends the wait for a body with the result of Service::bodies() for this client.
   virtual void body_read(const Body& body) = 0;
-  // Ends the wait for a checkpoint with what CheckpointLease::poll has returned for this client.
+  // Ends the wait for a checkpoint with the result of CheckpointLease::poll() for this client.
   virtual void checkpoint_made(const CheckpointResult& result) = 0;
-  // Ends the wait for what comes of a trial of an endpoint (push::Pusher::try_out).
+  // Ends the wait for the result of a trial of an endpoint (push::Pusher::try_out).
   virtual void tried(const push::PostResult&) {}
 
   // Disconnects the client from the engine. The replies may still be sent.
@@ -87,40 +87,41 @@ class Protocol {
   virtual Wants wants() const = 0;
   // Returns true if part of a command was used, and the rest of it is next.
   virtual bool mid_command() const = 0;
-  // Returns true if a command line, or the header of a request, is next, or the rest of one.
+  // Returns true if a command line, or the header of a request, or the rest of one, comes next.
   virtual bool awaits_head() const = 0;
-  // How many of them have come as a whole.
+  // How many lines or headers have come as a whole.
   std::uint64_t heads() const { return heads_; }
   // Returns true if the client has reserved jobs, or a checkpoint that it copies.
   virtual bool is_at_work() const = 0;
-  // Returns true if its last reply has no end, which only the end of the connection ends.
+  // Returns true if its last reply is endless: only the end of the connection ends it.
   virtual bool has_endless_reply() const { return false; }
-  // Returns true if its client has read an endless reply so slowly that it has missed a part.
+  // Returns true if its client has read an endless reply too slowly, and has missed a part.
   virtual bool has_fallen_behind() const { return false; }
 
-  // Returns false if the server has tokens, and the client has shown none: by HTTP, with its last
-  // request.
+  // Returns false if the server has tokens, and the client has shown no token: over HTTP, in its
+  // last request.
   virtual bool is_known() const = 0;
-  // Returns true if some requests need no token, as over HTTP /healthz: answers are signs of life.
+  // Returns true if some requests need no token, such as /healthz over HTTP: then answers are signs
+  // of life.
   virtual bool answers_anybody() const { return false; }
-  // Looks for the client's token again, after the tokens were reloaded. Returns false if the token
-  // is gone: the session is to be closed.
+  // Checks the client's token once more, after the tokens were reloaded. Returns false if the token
+  // is gone: the caller must close the session.
   virtual bool may_go_on() = 0;
 
-  // Counts anew what the session has of the memory of all connections. To be called when replies
+  // Counts anew how much of the memory of all connections the session has. Call it when replies
   // were added or have left.
   virtual void count_memory() = 0;
-  // The session has nothing of it any more. Both may outlive the service from now on.
+  // Gives back all of that memory. From now on both may outlive the service.
   virtual void forget_memory() = 0;
 
-  // What a command is answered whose changes did not become durable, because the store has failed.
+  // The answer to a command whose changes did not become durable, because the store has failed.
   virtual std::string_view failure_reply() const = 0;
 
-  // What a client is answered, in plain text, that does not speak TLS to a port that does.
+  // The answer, in plain text, to a client that does not speak TLS on a port with TLS.
   virtual std::string_view plain_text_reply() const = 0;
 
-  // Why the session has closed itself, if the client does not speak this protocol. The first call
-  // after that tells; kNone else.
+  // Why the session has closed itself, if the client does not speak this protocol. Only the first
+  // call after that returns the reason; the others return kNone.
   RejectReason take_rejection() { return std::exchange(rejection_, RejectReason::kNone); }
 
   ReplyQueue& replies() { return replies_; }

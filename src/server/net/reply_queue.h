@@ -1,11 +1,12 @@
-// The replies of one connection, in order. Each is held back until the change that it tells of is
+// The replies of one connection, in order. Each is held back until the change that it reports is
 // durable. The session adds replies, and the connection sends them.
 //
 //   replies.add(sequence, "INSERTED ", id, "\r\n");      // now
 //   ...                                                  // a sync is under way
 //   socket.send(replies.sendable(store.sync()));         // now it may leave
 //
-// Strictly first in, first out: a reply that waits for no change still waits for those before it.
+// Strictly first in, first out: a reply that waits for no change still waits for the replies before
+// it.
 #pragma once
 
 #include <charconv>
@@ -29,7 +30,7 @@ class ReplyQueue {
     close_reply(durable_at);
   }
 
-  // Goes on with the reply that was added last, and of which parts may have left.
+  // Goes on with the reply that was added last. Parts of it may have left.
   void add_to_last(std::string_view part) {
     append(part);
     (held_.empty() ? free_ : held_.back().end) = base_ + buffer_.size();
@@ -42,7 +43,7 @@ class ReplyQueue {
   // Removes bytes that were sent. REQUIRES: at most as many as the last sendable() returned.
   void sent(std::size_t bytes);
 
-  // Replaces every reply that was not yet sendable by `instead`.
+  // Replaces every reply that is not sendable yet by `instead`.
   void replace_held(std::string_view instead);
 
   // Forgets everything.
@@ -52,9 +53,9 @@ class ReplyQueue {
   bool empty() const { return bytes() == 0; }
   // Returns how many bytes of memory the replies take.
   std::size_t memory() const { return buffer_.capacity() + held_.size() * sizeof(Held); }
-  // Returns true if some reply was not yet sendable.
+  // Returns true if some reply is not sendable yet.
   bool holds() const { return !held_.empty(); }
-  // Returns what must be durable for the first of these to leave. REQUIRES: holds().
+  // Returns what must be durable before the first held reply may leave. REQUIRES: holds().
   queue::Sequence waits_for() const { return held_.front().durable_at; }
 
  private:
@@ -73,7 +74,7 @@ class ReplyQueue {
   }
   void close_reply(queue::Sequence durable_at);
 
-  std::string buffer_;  // buffer_[head_, end) was not sent
+  std::string buffer_;  // buffer_[head_, end) was not sent yet
   std::size_t head_ = 0;
   std::uint64_t base_ = 0;  // the position of buffer_[0]
   std::uint64_t free_ = 0;  // the position up to which bytes may leave

@@ -11,7 +11,7 @@ namespace carillon::server {
 namespace {
 
 constexpr std::uint64_t kNsInTick = 1'000'000;
-// So many are handed over by one look(); then the loop does other work.
+// One look() hands over at most this many; then the loop does other work.
 constexpr std::size_t kFoundAtOnce = 16;
 
 using Tracker = IdleTracker<Watched*>;
@@ -23,8 +23,8 @@ void check(std::chrono::milliseconds timeout) {
         fmt::format("a time-out of {} ms; it must be in 0 .. {}", timeout.count(), most));
 }
 
-// A time-out begins at the first tick at or after a moment, and is judged by the last tick that has
-// begun, so rounding never cuts a time-out short.
+// A time-out begins at the first tick at or after a moment, and ends by the last tick that has
+// begun. So rounding never makes a time-out shorter.
 Tick tick_after(std::uint64_t mono_ns) {
   return (mono_ns + kNsInTick - 1) / kNsInTick;
 }
@@ -109,7 +109,7 @@ void StallWatch::look(const std::function<void(Watched&, Awaits)>& on_stalled) {
 }
 
 // The connection was quiet for the time-out that it was tracked with. By now it may await something
-// that has a longer time-out; then it is tracked for the rest of that.
+// with a longer time-out; then it is tracked for the rest of that one.
 void StallWatch::judge(Watched& connection, Tick now,
                        const std::function<void(Watched&, Awaits)>& on_stalled) {
   const Tick quiet = std::exchange(connection.timeout_, 0);

@@ -15,10 +15,10 @@
 // client that sends whole commands costs nothing, and a client that may wait causes no wake-up.
 //
 // Contracts
-//  - Never early: a connection that look() finds had no active() for its time-out, and showed no
-//    life in another way (Watched::shows_life).
-//  - On time: look() at next_wakeup() finds it, at most 1 ms after its time-out. If a look saw
-//    another sign of life, the time-out begins anew at that look.
+//  - Never early: a connection that look() finds had no active() for its time-out, and no other
+//    sign of life (Watched::shows_life).
+//  - On time: look() at next_wakeup() finds it, at most 1 ms after its time-out. If a look() saw
+//    another sign of life, the time-out begins anew at that moment.
 //  - Once: a connection is no longer tracked when it is handed over.
 //
 // Thread safety: none.
@@ -56,7 +56,7 @@ class Watched {
   virtual Awaits awaits() const = 0;
 
   // Asked before a connection is handed over as stalled. Returns true if its client is alive in a
-  // way that no active() told of: for example, bytes that it sent lie unread in the kernel. Its
+  // way that no active() reported: for example, bytes that it sent lie unread in the kernel. Its
   // time-out then begins anew.
   virtual bool shows_life() = 0;
 
@@ -73,11 +73,11 @@ class StallWatch {
     std::chrono::milliseconds stall{0};  // for kHead, kRest and kReading
     std::chrono::milliseconds idle{0};   // for kCommand
 
-    // For kToken it is the shorter one of both.
+    // The time-out for what is awaited. kToken has the shorter one of both.
     std::chrono::milliseconds of(Awaits what) const;
   };
 
-  // `connections`: there will be at most so many at the same time. `mono_ns` reads the monotonic
+  // `connections`: the most that there will be at the same time. `mono_ns` reads the monotonic
   // clock.
   StallWatch(const Timeouts& timeouts, std::size_t connections,
              std::function<std::uint64_t()> mono_ns);
@@ -96,7 +96,7 @@ class StallWatch {
   std::optional<std::uint64_t> next_wakeup() const;
 
  private:
-  Tick limit_of(Awaits what) const;  // 0: none
+  Tick limit_of(Awaits what) const;  // 0: no time-out
   void track(Watched& connection, Tick timeout, Tick since);
   void judge(Watched& connection, Tick now,
              const std::function<void(Watched&, Awaits)>& on_stalled);

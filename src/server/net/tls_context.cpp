@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::system_clock;
 
-// Of TLS 1.2. Those of 1.3 are all good.
+// The ciphers of TLS 1.2. All ciphers of TLS 1.3 are good.
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
@@ -30,7 +30,7 @@ constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
   throw base::StartError(fmt::format("TLS: {}: {}", path, why));
 }
 
-// What OpenSSL tells of the last error.
+// OpenSSL's text for the last error.
 std::string reason() {
   const char* const text = ERR_reason_error_string(ERR_peek_last_error());
   return text != nullptr ? text : "unknown error";
@@ -54,7 +54,7 @@ void use_certificate(SSL_CTX* context, const std::string& path) {
                       : fmt::format("its certificate cannot be used: {}", reason()));
 }
 
-// Notes that a password was asked for, and gives none.
+// Notes that OpenSSL asked for a password, and gives an empty one.
 int give_no_password(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -98,8 +98,8 @@ void set_rules(SSL_CTX* context) {
                                    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  // Replies may be sent in parts, and move in memory between two tries. Buffers are freed while
-  // they are empty: an idle connection has none.
+  // Replies may be sent in parts, and move in memory between two tries. Empty buffers are freed, so
+  // an idle connection has no buffers.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
   // One system call for a record instead of two.

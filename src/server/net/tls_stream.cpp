@@ -12,7 +12,8 @@ constexpr char kHandshake = 22;
 
 }  // namespace
 
-// OpenSSL would tell of plain text as of a wrong version, and would have read it.
+// Checked before OpenSSL reads: OpenSSL would report plain text as a wrong version, and would have
+// consumed it.
 bool TlsStream::is_plain_text() {
   char first = 0;
   if (has_heard_ || ::recv(SSL_get_fd(ssl_.get()), &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
@@ -59,11 +60,11 @@ TlsStream::Result TlsStream::result_of(int returned) {
     default:
       break;
   }
-  // A goodbye after this would itself be an error.
+  // Saying goodbye after this would itself be an error.
   is_over_ = true;
   const unsigned long error = ERR_peek_last_error();
-  // Many clients close the connection without a word; a command or a body that is cut off by that
-  // is not carried out in any case.
+  // Many clients close the connection without a goodbye. A command or a body that this cuts off is
+  // not carried out in any case.
   const bool is_cut = ERR_GET_LIB(error) == ERR_LIB_SSL &&
                       ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
   if (is_cut) return Result::kEnded;

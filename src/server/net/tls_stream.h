@@ -8,7 +8,8 @@
 //   tls.write("INSERTED 1\r\n");
 //   tls.say_goodbye();
 //
-// No call waits. What the socket does not take or give is asked for again: kWantsInput, kWantsRoom.
+// No call waits. If the socket takes or gives too little, the call must be repeated: kWantsInput,
+// kWantsRoom.
 //
 // Thread safety: none.
 #pragma once
@@ -25,40 +26,39 @@ namespace carillon::server {
 
 class TlsStream {
  public:
-  // What has come of a call.
+  // The result of a call.
   enum class Result : std::uint8_t {
     kDone,
     kWantsInput,  // the same call again, when the socket has input
     kWantsRoom,   // the same call again, when the socket takes output
     kEnded,       // the client has closed its half, or the connection
-    kPlainText,   // the client does not speak TLS; nothing was read of what it has sent
-    kBroken,      // why() tells
+    kPlainText,   // the client does not speak TLS; its bytes were not consumed
+    kBroken,      // why() says why
   };
   struct Transfer {
     Result result;
     std::size_t bytes;  // 0 unless kDone
   };
 
-  // What one takes of memory, in bytes; a little more than measured, while its buffers are used.
+  // The memory of one stream, in bytes; a little more than measured, while its buffers are used.
   static constexpr std::size_t kMemory = 48 << 10;
 
   // Takes over the SSL, which has a socket. The socket must outlive this.
   explicit TlsStream(SSL* ssl) : ssl_(ssl, &SSL_free) {}
 
-  // Goes on with the handshake. This is where the time goes: some 0.5 ms, and more with a key of
-  // RSA.
+  // Goes on with the handshake. It takes most of the time: some 0.5 ms, and more with an RSA key.
   Result shake_hands();
-  // The handshake is done.
+  // Returns true if the handshake is done.
   bool is_ready() const { return is_ready_; }
 
-  // REQUIRES of the next ones: is_ready().
+  // The following REQUIRE: is_ready().
   Transfer read(char* to, std::size_t size);
-  // REQUIRES: bytes are there. After kWantsRoom, the same bytes come first in the next call.
+  // REQUIRES: `bytes` is not empty. After kWantsRoom, the next call must begin with the same bytes.
   Transfer write(std::string_view bytes);
-  // Returns true if read() may have bytes although the socket has none.
+  // Returns true if read() may have bytes although the socket has no bytes.
   bool has_pending() const { return SSL_has_pending(ssl_.get()) == 1; }
 
-  // Tells the client that nothing follows, as far as the socket takes it now. Once.
+  // Tells the client that nothing follows, if the socket takes it now. Does so once.
   void say_goodbye();
 
   // Why a call has failed: "no shared cipher".
@@ -71,7 +71,7 @@ class TlsStream {
   std::unique_ptr<SSL, void (*)(SSL*)> ssl_;
   bool is_ready_ = false;
   bool has_heard_ = false;  // the client has sent something
-  bool is_over_ = false;    // no goodbye (any more)
+  bool is_over_ = false;    // no goodbye, or not any more
   std::string why_;
 };
 

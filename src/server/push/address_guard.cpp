@@ -20,7 +20,7 @@ constexpr std::array kNotPublic = {
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
     "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
     "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
-    // Of IPv6 only 2000::/3 is public, without these.
+    // In IPv6 only 2000::/3 is public, without these.
     "2001::/23", "2001:db8::/32", "3fff::/20"};
 
 const std::vector<Network>& not_public() {
@@ -42,7 +42,7 @@ bool same_prefix(const Bytes& a, const Bytes& b, unsigned bits) {
   return true;
 }
 
-// Returns the IPv4 address that packets for an IPv6 address may end up at.
+// Returns the IPv4 address to which packets for an IPv6 address may go in the end.
 std::optional<ip::address_v4> v4_within(const ip::address_v6& address) {
   const auto bytes = address.to_bytes();
   const auto v4_at = [&](std::size_t at) {

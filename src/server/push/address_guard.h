@@ -1,5 +1,6 @@
-// Which addresses jobs may be pushed to: public ones, and those that are allowed. So nobody who may
-// set an endpoint reaches the machines behind the server (server-side request forgery).
+// Decides to which addresses jobs may be pushed: public ones, and those that are allowed. So a user
+// who may set an endpoint cannot reach the machines behind the server (server-side request
+// forgery).
 //
 //   AddressGuard guard({parse_network("10.1.0.0/16")});
 //   guard.allows(asio::ip::make_address("169.254.169.254"));    // false: link-local
@@ -17,7 +18,7 @@ namespace carillon::server::push {
 
 struct Network {
   boost::asio::ip::address address;
-  unsigned bits = 0;  // of its prefix
+  unsigned bits = 0;  // bits of its prefix
 
   bool has(const boost::asio::ip::address& other) const;
 };
@@ -25,7 +26,7 @@ struct Network {
 // Reads 10.0.0.0/8, fd00::/8, or one address. Throws std::invalid_argument.
 Network parse_network(const std::string& text);
 
-// Ends the error message for an address that is not allowed.
+// The end of the error message for an address that is not allowed.
 inline constexpr std::string_view kNotAllowed = "is not public, and not allowed (see --push-allow)";
 
 class AddressGuard {

@@ -18,7 +18,8 @@ namespace {
 
 namespace json = boost::json;
 
-// As CloudEvents has it for HTTP (section 3.1.3.2): what is not printable ASCII, and " and %.
+// Encodes as CloudEvents requires for HTTP (section 3.1.3.2): everything except printable ASCII,
+// and also " and %.
 std::string percent_encoded(std::string_view text) {
   std::string encoded;
   for (const char byte : text) {
@@ -34,7 +35,7 @@ std::string percent_encoded(std::string_view text) {
 
 using Error = boost::system::error_code;
 
-// Takes what a parser finds, and keeps nothing: so a body is checked without memory for it.
+// A handler for the parser that keeps nothing: so a body is checked without memory for it.
 struct Nothing {
   // NOLINTBEGIN(readability-identifier-naming): the parser's names
   constexpr static std::size_t max_object_size = SIZE_MAX;

@@ -15,7 +15,7 @@
 
 namespace carillon::server::push {
 
-// What is pushed: a job, or a trial.
+// What is pushed: a job, or a trial of the endpoint.
 struct Event {
   std::string id;
   std::string type;
@@ -26,12 +26,12 @@ struct Event {
   std::string body;
 };
 
-// Adds what the binary mode has beside the body and its content type.
+// Adds the headers of the binary mode, beside the content type.
 void add_event_headers(std::vector<std::pair<std::string, std::string>>& headers,
                        const Event& event);
 
-// Returns the event as JSON. A body of JSON stands in it as it is, a text as a string, and all
-// else, or what is not what it says, in Base64.
+// Returns the event as JSON. A JSON body stands in it as it is, a text as a string. Any other body,
+// or one that is not what its type says, stands in Base64.
 std::string in_json(const Event& event);
 
 }  // namespace carillon::server::push

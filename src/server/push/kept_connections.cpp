@@ -1,4 +1,4 @@
-// Which connection is taken, and which one is closed (kept_connections.h).
+// Decides which connection is taken, and which one is closed (kept_connections.h).
 #include "server/push/kept_connections.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ void KeptConnections::close_all() {
   count();
 }
 
-// Null: to whatever URL.
+// `url` may be null: then the oldest of all URLs.
 void KeptConnections::close_oldest(const TargetUrl* url) {
   const auto oldest = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
     return url == nullptr || kept.connection->target() == *url;
@@ -73,7 +73,7 @@ void KeptConnections::close_oldest(const TargetUrl* url) {
   kept_.erase(oldest);
 }
 
-// Those that were kept for too long; and looks again when the next one will have been.
+// Closes connections that were kept too long, and sets the timer for the next one.
 void KeptConnections::close_old() {
   const auto now = steady_clock::now();
   while (!kept_.empty() && now - kept_.front().since >= longest_) close_oldest(nullptr);

@@ -6,8 +6,8 @@
 //   ...
 //   kept.keep(std::move(connection));            // after the attempt; it may be closed instead
 //
-// Bounds: kMostOfOne connections to one URL, `most` to all, for which older ones are closed. Each
-// is kept for `longest`, charged to the pool, and closed if there is no memory for it.
+// Bounds: kMostOfOne connections to one URL, `most` in all; older ones are closed to keep them.
+// Each is kept for `longest`, charged to the pool, and closed if memory is short.
 //
 // Thread safety: none; it belongs to the thread of the event loop.
 #pragma once
@@ -28,7 +28,7 @@ class KeptConnections {
  public:
   static constexpr std::size_t kMostOfOne = 64;
   static constexpr std::chrono::seconds kLongest{10};
-  // What one takes: with TLS, what OpenSSL and Asio keep of it.
+  // The memory of one: with TLS, what OpenSSL and Asio keep for it.
   static constexpr std::size_t kBytesOfOne = 64 << 10;
 
   KeptConnections(boost::asio::io_context& io, MemoryPool& pool, std::size_t most,
@@ -37,11 +37,11 @@ class KeptConnections {
   KeptConnections(const KeptConnections&) = delete;
   KeptConnections& operator=(const KeptConnections&) = delete;
 
-  // Closes those that are not quiet any more.
+  // Returns an open connection to the URL, or null. Closes those that are not quiet any more.
   std::shared_ptr<PostConnection> take(const TargetUrl& url);
-  // REQUIRES: no attempt is under way. One that has closed is dropped.
+  // REQUIRES: no attempt is under way. A connection that has closed is dropped.
   void keep(std::shared_ptr<PostConnection> connection);
-  // Closes those to the URL, to which nothing is pushed any more.
+  // Closes the connections to the URL, because nothing is pushed there any more.
   void close(const TargetUrl& url);
   void close_all();
   std::size_t size() const { return kept_.size(); }

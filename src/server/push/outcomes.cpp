@@ -1,4 +1,4 @@
-// Pusher: what comes of an attempt, and what is told of endpoints (pusher.h).
+// Pusher: handles the result of an attempt, and reports about endpoints (pusher.h).
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -19,12 +19,12 @@ namespace {
 
 constexpr unsigned kGone = 410;
 
-// Returns true if the endpoint, or what stands before it, can take nothing now.
+// Returns true if the endpoint, or a proxy before it, cannot take anything now.
 bool is_throttling(unsigned status) {
   return status == 429 || (status >= 502 && status <= 504);
 }
 
-// A line break in an answer makes no line in the log.
+// Removes line breaks, so that an answer cannot make a line in the log.
 std::string on_one_line(std::string text) {
   for (char& byte : text)
     if ((byte >= 0 && byte < ' ') || byte == 0x7f) byte = ' ';
@@ -33,7 +33,7 @@ std::string on_one_line(std::string text) {
 
 }  // namespace
 
-// StoreError: the slot is to be settled again.
+// After a StoreError the slot must be settled again.
 
 void Pusher::settle(Slot& slot) {
   Target& target = slot.target;
@@ -54,7 +54,7 @@ void Pusher::settle(Slot& slot) {
   std::string error = status == 0 ? result.error : fmt::format("HTTP {}", status);
   if (!result.excerpt.empty()) error += ": " + on_one_line(result.excerpt);
   if (status != kGone && !is_throttling(status)) return fail(slot, error, false);
-  // An endpoint that was changed since then has not answered that.
+  // If the endpoint was changed since then, the answer is not about the new one.
   const bool is_meant = slot.version == target.version;
   if (status != kGone) {
     ++target.told.throttled;
@@ -93,7 +93,7 @@ void Pusher::disable(Target& target, const std::string& error) {
   note_error(target, error);
 }
 
-// Requests that were under way together make one rest longer, not several.
+// If several requests were under way together, they cause one longer rest, not several.
 void Pusher::throttle(const Slot& slot, const std::string& error) {
   Target& target = slot.target;
   const auto asked = parse_retry_after(slot.result.retry_after, service_.now().utc_ns / kMs);
@@ -111,7 +111,7 @@ void Pusher::give_back(Slot& slot) {
   end(slot);
 }
 
-// The slot is free, whatever it did. Appends nothing unless it holds a job.
+// Frees the slot, whatever it did. Appends nothing unless it holds a job.
 void Pusher::end(Slot& slot) {
   if (slot.is_at_work()) {
     --slot.target.in_flight;
@@ -130,13 +130,13 @@ void Pusher::end(Slot& slot) {
   fill_ = true;
 }
 
-// So that a job that is given back does not come to the same endpoint at once.
+// Keeps a job that is given back from coming to the same endpoint at once.
 void Pusher::stop_waiting(Target& target) {
   for (const auto& slot : target.slots)
     if (slot->state == Slot::State::kWaiting) end(*slot);
 }
 
-// Jobs that are held go on: they may have what the next one lacks.
+// Jobs that are held go on: they may hold the memory that the next one lacks.
 void Pusher::hold_off(Target& target, const std::string& why) {
   stop_waiting(target);
   target.held_off_until = read_mono() + kShortRest * kMs;

@@ -1,4 +1,4 @@
-// One attempt to push a job: what is sent, and what came of it (post_connection.h).
+// One attempt to push a job: the request, and its result (post_connection.h).
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct PostResult {
   // 0: there is no answer, and `error` says why.
   unsigned status = 0;
   std::string error = {};
-  std::string excerpt = {};  // of the body of the answer
+  std::string excerpt = {};  // the beginning of the answer's body
   std::string retry_after = {};
   std::chrono::nanoseconds took{};
 };

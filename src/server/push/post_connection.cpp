@@ -1,6 +1,7 @@
 // The attempt as a coroutine, and its time-out (post_connection.h).
 
-// GCC 12 finds a 0 as a null pointer in the frames of coroutines that it writes itself.
+// GCC 12 warns about a 0 used as a null pointer, in the frames of coroutines that it generates
+// itself.
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
 
 #include "server/push/post_connection.h"
@@ -41,8 +42,8 @@ constexpr int kMostInformational = 5;
 
 using Parser = http::response_parser<http::buffer_body>;
 
-// What a system_error of Boost says by itself has the category of the error, and where in the
-// sources of Boost it was made.
+// Returns the message without the additions of Boost's system_error: the category, and where in the
+// sources of Boost the error was made.
 std::string message_of(const std::exception& error) {
   const auto* const of_system = dynamic_cast<const boost::system::system_error*>(&error);
   return of_system == nullptr ? error.what() : of_system->code().message();
@@ -67,7 +68,8 @@ void PostConnection::post(PostRequest request, std::chrono::milliseconds time, D
   const std::uint64_t attempt = ++attempts_;
   timer_.async_wait(
       [self = shared_from_this(), time, attempt](const boost::system::error_code& error) {
-        // It may have run out just before the attempt ended, and another one is under way.
+        // The timer may have expired just before the attempt ended, and another attempt is under
+        // way.
         if (error || !self->done_ || self->attempts_ != attempt) return;
         self->close();
         self->finish({.error = fmt::format("no whole answer within {} ms", time.count())});
@@ -99,8 +101,8 @@ bool PostConnection::is_quiet() const {
   return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 && errno == EAGAIN;
 }
 
-// The time-out closes the connection: what is under way fails then, and finds `done_` empty. It may
-// still look at the request, so that is its own.
+// The time-out closes the connection: the operation under way fails then, and finds `done_` empty.
+// It may still read the request, so it has a copy of its own.
 asio::awaitable<void> PostConnection::run(PostRequest request) {
   PostResult result;
   bool may_be_stale = is_open();
@@ -119,7 +121,7 @@ asio::awaitable<void> PostConnection::run(PostRequest request) {
   finish(std::move(result));
 }
 
-// An address needs no look-up, which waits for those of others.
+// An address needs no look-up. A look-up would wait for those of others.
 asio::awaitable<std::vector<tcp::endpoint>> PostConnection::look_up() {
   boost::system::error_code error;
   const auto address = asio::ip::make_address(target_.host, error);
@@ -163,10 +165,10 @@ asio::awaitable<void> PostConnection::shake_hands(std::shared_ptr<Stream> stream
   asio::ip::make_address(target_.host, error);
   SSL* const ssl = stream->native_handle();
   const bool is_name = static_cast<bool>(error);
-  // A dot at its end is for the look-up alone (RFC 6066, 3).
+  // A dot at the end of the name is only for the look-up (RFC 6066, 3).
   std::string name = target_.host;
   if (name.ends_with('.')) name.pop_back();
-  // What SSL_set_tlsext_host_name() is, without its cast.
+  // The same as SSL_set_tlsext_host_name(), without its cast.
   if (is_name &&
       SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data()) != 1)
     throw std::runtime_error("TLS: the host name cannot be sent");
@@ -230,7 +232,7 @@ asio::awaitable<PostResult> PostConnection::exchange_over(Layer& layer,
                                    asio::redirect_error(use_awaitable, error));
     if (error && error != http::error::need_buffer) throw boost::system::system_error(error);
     const std::size_t got = piece.size() - parser->get().body().size;
-    // A byte more shows whether the last sign is whole.
+    // One byte more shows whether the last character is whole.
     result.excerpt.append(piece.data(), std::min(got, kExcerptBytes + 1 - result.excerpt.size()));
     total += got;
   }

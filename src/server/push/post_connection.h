@@ -8,8 +8,9 @@
 // time changes nothing. Redirects are not followed. If a connection that was kept open has been
 // closed before a byte of an answer came, the request is sent once more over a new one.
 //
-// Bounds: an attempt has a time; an answer at most kMostHeaderBytes of header, and of its body
-// kMostAnswerBytes are read: then its status counts, and the connection is closed.
+// Bounds: an attempt has a time limit. An answer may have kMostHeaderBytes of header.
+// kMostAnswerBytes of its body are read; if it has more, its status counts, and the connection is
+// closed.
 //
 // Thread safety: none. `done` is called by a handler of the io_context, once, unless abort() was
 // called.
@@ -47,14 +48,15 @@ class PostConnection : public std::enable_shared_from_this<PostConnection> {
   PostConnection(boost::asio::io_context& io, const AddressGuard& guard,
                  boost::asio::ssl::context& tls, TargetUrl target);
 
-  // REQUIRES: no request is under way, and it is_open() or new: what has closed is not used again.
+  // REQUIRES: no request is under way, and the connection is new or is_open(): a closed one is not
+  // used again.
   void post(PostRequest request, std::chrono::milliseconds time, Done done);
-  // Closes it; `done` is not called any more.
+  // Closes the connection; `done` is not called any more.
   void abort();
   bool is_open() const { return stream_ != nullptr; }
-  // Returns false if the peer has closed it, or has sent what nobody has asked for: some proxies
-  // answer 408 to a connection that rests, and that would be taken for the next answer. REQUIRES:
-  // is_open(), and no request is under way.
+  // Returns false if the peer has closed the connection, or has sent bytes without a request: some
+  // proxies answer 408 to a connection that rests, and that would be taken for the next answer.
+  // REQUIRES: is_open(), and no request is under way.
   bool is_quiet() const;
   const TargetUrl& target() const { return target_; }
 
@@ -79,7 +81,7 @@ class PostConnection : public std::enable_shared_from_this<PostConnection> {
   TargetUrl target_;
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::steady_timer timer_;
-  // Without TLS its next layer alone is used.
+  // Without TLS only its next layer is used.
   std::shared_ptr<Stream> stream_;
   boost::beast::flat_buffer buffer_;
   Done done_;

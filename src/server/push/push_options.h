@@ -9,7 +9,7 @@
 
 namespace carillon::server::push {
 
-// Of all endpoints together, at most: jobs that are being pushed (twice as many if each endpoint
+// The most for all endpoints together: jobs that are being pushed (twice as many if each endpoint
 // has one of its own), connections that are kept open, trials, and sockets for all of these.
 inline constexpr std::size_t kMostInFlight = 256;
 inline constexpr std::size_t kMostKept = 128;

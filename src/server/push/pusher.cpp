@@ -1,4 +1,4 @@
-// Pusher: endpoints, slots, and what comes of an attempt (pusher.h).
+// Pusher: endpoints, slots, and turns (pusher.h).
 #include "server/push/pusher.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-// What a slot at work takes beside the body: the connection, and its buffers.
+// The memory of a slot at work beside the body: the connection, and its buffers.
 constexpr std::size_t kSlotBytes = 96 << 10;
 constexpr queue::Millis kTtrBeyond = 30'000;  // after the end of an attempt
 constexpr milliseconds kGrace{2'000};
@@ -70,7 +70,7 @@ void Pusher::take_over_endpoints() {
     if (!target) target = std::make_unique<Target>(Target{.name = name, .endpoint = {}});
     target->removed = false;
     if (target->endpoint == endpoint) continue;
-    // A slot may wait for a job of the tube before.
+    // A slot may wait for a job of the old tube.
     stop_waiting(*target);
     if (endpoint.url != target->endpoint.url) kept_.close(target->url);
     target->endpoint = endpoint;
@@ -78,7 +78,7 @@ void Pusher::take_over_endpoints() {
     target->rests_until = 0;
     try {
       target->url = parse_target(endpoint.url);
-    } catch (const std::invalid_argument& error) {  // a newer version may know more of them
+    } catch (const std::invalid_argument& error) {  // a newer version may have known more of them
       target->endpoint.disabled = error.what();
       note_error(*target, error.what());
     }
@@ -183,7 +183,7 @@ void Pusher::body_read(queue::ClientId client, const Body& body) {
   give_back(slot);
 }
 
-// Reads the next piece of the body, or posts the whole one.
+// Reads the next piece of the body, or posts the body if it is complete.
 void Pusher::go_on(Slot& slot) {
   if (slot.job.body_bytes > kMostBody) {
     slot.state = Slot::State::kEnded;
@@ -280,7 +280,7 @@ void Pusher::work() {
   if (again_) fill_ = true;
 }
 
-// At least one job goes on, and one attempt is settled, however late it is.
+// At least one job goes on, and one attempt is settled, even if the time is over.
 void Pusher::look_at_held(std::uint64_t until) {
   bool may_go_on = true;
   for (Slot* const slot : std::exchange(held_, {})) {

@@ -7,17 +7,17 @@
 //   pusher.try_out(client, "billing", endpoint);            // a request without a job
 //
 // An attempt takes one *slot* of its endpoint: a client of the engine that waits for a job, holds
-// it until its put is durable, reads the body and posts it. What the answer makes of the job:
+// it until its put is durable, reads the body and posts it. What happens to the job, by the answer:
 //   2xx                    it is deleted
 //   410                    it is ready again; the endpoint is disabled, durably
 //   429, 502, 503, 504     it is ready again, no attempt has failed; the endpoint rests for a while
 //   anything else, none    the attempt has failed: the job's own policy, the tube's, or kUsualRetry
 //
-// Bounds: Endpoint::concurrency jobs of one endpoint at once; of all endpoints kMostInFlight, and
-// one more of each endpoint that has none, so that slow ones do not keep others waiting; and fewer
-// if PushOptions::sockets are (push_options.h). Connections stay open between attempts
-// (kept_connections.h). Bodies are charged to the memory of connections, and have at most kMostBody
-// bytes.
+// Bounds: Endpoint::concurrency jobs of one endpoint at once, and kMostInFlight of all endpoints.
+// Beyond that, an endpoint without a job may still get one, so that slow endpoints do not keep
+// others waiting. If PushOptions::sockets is small, there are fewer (push_options.h). Connections
+// stay open between attempts (kept_connections.h). Bodies are charged to the memory of connections,
+// and have at most kMostBody bytes.
 //
 // Thread safety: none; it belongs to the thread of the event loop.
 #pragma once
@@ -60,11 +60,12 @@ inline constexpr std::uint32_t kMostConcurrency = 64;
 inline constexpr std::size_t kMostBody = 1 << 20;
 inline constexpr queue::Millis kLeastTimeout = 100;
 inline constexpr queue::Millis kMostTimeout = 600'000;
-// Of jobs that have no policy, nor has their tube: 5 s, 10 s, ... 1 h, about 11 hours in all.
+// The policy of jobs if neither they nor their tube have one: 5 s, 10 s, ... 1 h, about 11 hours in
+// all.
 inline constexpr queue::RetryPolicy kUsualRetry{
     .max_attempts = 20, .backoff = 5'000, .backoff_max = 3'600'000, .jitter = 20};
 
-// What there is to tell of an endpoint since the start.
+// What can be said about an endpoint since the start.
 struct PushStatus {
   std::size_t in_flight = 0;
   queue::Millis rests_for = 0;  // ms; 0: it does not rest
@@ -76,10 +77,10 @@ struct PushStatus {
   std::uint64_t throttled = 0;  // the endpoint asked for a rest
 };
 
-// Returns why nothing is posted to the endpoint: it was disabled, or an older version
-// took a URL that is not valid. Returns an empty string if it is not disabled.
+// Returns why nothing is posted to the endpoint: it was disabled, or an older version accepted a
+// URL that is not valid. Empty if it is not disabled.
 std::string why_disabled(const queue::Endpoint& endpoint);
-// In a word: enabled, resting, paused or disabled.
+// The state in a word: enabled, resting, paused or disabled.
 std::string_view state_of(const queue::Endpoint& endpoint, const PushStatus& status);
 
 class Pusher {
@@ -93,29 +94,29 @@ class Pusher {
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
 
-  // Does some of what there is to do, for about a millisecond.
+  // Works for about a millisecond.
   void work();
-  // Returns true if work() is to be called again at once.
+  // Returns true if work() must be called again at once.
   bool has_more() const { return again_; }
-  // Returns true if work() is to be called again within some ms, whether something happens or not.
+  // Returns true if work() must be called again within some ms, whether something happens or not.
   bool has_work() const { return again_ || !finished_.empty() || !held_.empty(); }
   // Returns false if the client is not one of the slots.
   bool deliver(const queue::Delivery& delivery);
   void body_read(queue::ClientId client, const Body& body);
 
-  // Which addresses endpoints may have.
+  // Decides which addresses endpoints may have.
   const AddressGuard& guard() const { return guard_; }
 
-  // Posts a request without a job, also to an endpoint that rests, is paused or is disabled. What
-  // came of it is told by what on_tried() has set, unless the server stops. Returns false if
-  // kMostTrials are under way.
+  // Posts a request without a job, also to an endpoint that rests, is paused or is disabled. The
+  // result is passed to the function that on_tried() has set, unless the server stops. Returns
+  // false if kMostTrials are under way.
   bool try_out(queue::ClientId client, std::string_view name, const queue::Endpoint& endpoint);
   void on_tried(OnTried tell) { tried_ = std::move(tell); }
 
-  // The endpoint need not rest any longer.
+  // Ends the rest of the endpoint.
   void end_rest(std::string_view name);
 
-  // No more jobs are taken. Attempts under way get kGrace, and their jobs are ready again then.
+  // Takes no more jobs. Attempts under way get kGrace; then their jobs are ready again.
   void stop();
   // Returns true if no job is held.
   bool is_idle() const;
@@ -162,14 +163,14 @@ class Pusher {
   boost::asio::steady_timer timer_;
   std::map<std::string, std::unique_ptr<Target>, std::less<>> targets_;
   std::unordered_map<queue::ClientId, Slot*> by_client_;
-  std::vector<Slot*> held_;     // they wait until a put is durable, or for the next piece
+  std::vector<Slot*> held_;     // wait until a put is durable, or for the next piece of a body
   std::deque<Slot*> finished_;  // their attempts have ended
   std::uint64_t changes_seen_ = UINT64_MAX;
   std::size_t in_flight_ = 0;
   bool fill_ = true;    // a slot may have become free
   bool again_ = false;  // there was more to do
   bool stopping_ = false;
-  std::uint64_t retry_at_ = 0;  // mono; the store has failed
+  std::uint64_t retry_at_ = 0;  // mono; after a failure of the store
   base::LogThrottle errors_;
   base::Histogram durations_;
 };

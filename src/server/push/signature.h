@@ -15,14 +15,15 @@
 namespace carillon::server::push {
 
 // Returns the bytes of a secret: `whsec_` and the base64 of 24 to 64 bytes. Throws
-// std::invalid_argument, with a text that does not have the secret.
+// std::invalid_argument, with a text that does not contain the secret.
 std::string decode_secret(std::string_view text);
 // Returns the text of a secret of these bytes.
 std::string encode_secret(std::string_view secret);
-// Returns 32 bytes that nobody can guess. Throws std::runtime_error if the system gives none.
+// Returns 32 bytes that nobody can guess. Throws std::runtime_error if the system fails to give
+// them.
 std::string generate_secret();
-// Returns a short name of a secret, from which it cannot be found: 16 hexadecimal digits of its
-// SHA-256.
+// Returns a short name of a secret, from which nobody can find the secret: 16 hexadecimal digits of
+// its SHA-256.
 std::string fingerprint_of(std::string_view secret);
 
 // Returns one signature for each secret, with spaces between them.

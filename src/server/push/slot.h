@@ -1,5 +1,5 @@
-// What the Pusher knows of one endpoint, and of each of its slots (pusher.h). For pusher.cpp and
-// outcomes.cpp alone.
+// What the Pusher knows about one endpoint, and about each of its slots (pusher.h). Only pusher.cpp
+// and outcomes.cpp use it.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ struct Pusher::Slot {
   enum class State : std::uint8_t { kFree, kWaiting, kHeld, kBody, kPosting, kEnded };
   Target& target;
   State state = State::kFree;
-  // Target::version when it began. If the endpoint has changed since, its job is given back, and an
-  // answer says nothing of the endpoint as it is now.
+  // Target::version when the attempt began. If the endpoint has changed since, the job is given
+  // back, and the answer says nothing about the endpoint as it is now.
   std::uint64_t version = 0;
   queue::ClientId client = 0;
   queue::JobView job = {};
   std::string body = {};
-  // Of the job, if neither it nor its tube has a policy.
+  // The delay of the job's next attempt, if neither the job nor its tube has a policy.
   std::optional<queue::Millis> usual_delay = {};
   MemoryPool::Share memory;
   std::shared_ptr<PostConnection> connection = {};  // while it posts
@@ -48,7 +48,7 @@ struct Pusher::Target {
   std::uint64_t version = 0;  // goes up with each change of the endpoint
   std::vector<std::unique_ptr<Slot>> slots = {};
   std::size_t in_flight = 0;
-  // By the monotonic clock: when the endpoint asked for a rest last, until when it rests, and until
+  // By the monotonic clock: when the endpoint last asked for a rest, until when it rests, and until
   // when no job is taken because of an error of our own.
   std::uint64_t rested_at = 0;
   std::uint64_t rests_until = 0;

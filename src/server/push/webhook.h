@@ -24,10 +24,10 @@ bool is_own_header(std::string_view name);
 PostRequest webhook_of(const queue::Endpoint& endpoint, const queue::JobStats& job,
                        std::string body, queue::UtcMs now);
 
-// Returns the secrets that sign at a time: after a change of the secret the one before for a while.
+// Returns the secrets that sign at a time: for a while after a change, also the secret before.
 std::span<const std::string> secrets_at(const queue::Endpoint& endpoint, queue::UtcMs now);
 
-// Returns one that has no job, so that an operator sees what the endpoint answers.
+// Returns a request without a job, so that an operator sees what the endpoint answers.
 PostRequest trial_of(std::string_view name, const queue::Endpoint& endpoint, queue::UtcMs now);
 
 }  // namespace carillon::server::push

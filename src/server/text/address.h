@@ -33,9 +33,9 @@ struct Address {
 // with it, and what is allowed.
 Address parse_address(std::string_view text, std::uint16_t default_port = kBeanstalkPort);
 
-// Reads a port alone: 0 to 65535. Throws std::invalid_argument.
+// Reads text that is only a port: 0 to 65535. Throws std::invalid_argument.
 std::uint16_t parse_port(std::string_view text);
-// The same; none if it is not one.
+// The same; none if the text is not a port.
 std::optional<std::uint16_t> read_port(std::string_view text);
 
 // Converts a system address; host and port are numeric.

@@ -38,14 +38,14 @@ bool ends_in_a_number(std::string_view name) {
   return is_hex ? is_made_of(last.substr(2), kHexDigits) : is_made_of(last, kDigits);
 }
 
-// Asio reads no further than to a NUL.
+// Asio stops reading at a NUL.
 bool is_v4(std::string_view text) {
   boost::system::error_code error;
   boost::asio::ip::make_address_v4(text, error);
   return !error && is_made_of(text, "0123456789.");
 }
 
-// Without a zone.
+// Allows no zone.
 bool is_v6(std::string_view text) {
   boost::system::error_code error;
   boost::asio::ip::make_address_v6(text, error);

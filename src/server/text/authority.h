@@ -1,13 +1,13 @@
-// The host and port of a URL, of the header Host and of an address in a flag, taken apart. All who
-// read one use this, so that all mean the same host by it. A host is never cut: a text that is not
-// wholly one is refused.
+// The host and port of a URL, of the header Host and of an address in a flag, taken apart. All code
+// that reads a host uses this, so that all code means the same host. A host is never cut: a text
+// that is not wholly a host is refused.
 //
 //   split_authority("[::1]:80")                   // host "::1", port "80", is_address
 //   split_authority("jobs.example.org")           // no port
 //   split_authority("127.0.0.1.example.org:80")   // a name, all of it
 //   split_url("http://[::1]:80/a?b")              // "http", "[::1]:80", "/a?b"
 //
-// Why not the parser of Boost.URL: that of 1.81 takes the first four numbers of the name above for
+// Why not the parser of Boost.URL: version 1.81 takes the first four numbers of the name above for
 // an address, and the rest of it for a path.
 //
 // Thread safety: pure. The parts point into the text.
@@ -30,10 +30,10 @@ struct Authority {
 // Reads HOST, HOST:PORT, [V6] or [V6]:PORT. Throws std::invalid_argument, which says what is wrong:
 // - no host; a user or a password in front of it;
 // - an IPv4 address that is not four decimal numbers (127.1, 0x7f000001, 0177.0.0.1);
-// - brackets around anything but an IPv6 address without a zone;
-// - a byte that no name has: all but letters, digits, and - . _
-// - a name that no name server can have: over 253 bytes, or a part between dots of over 63, or of
-//   none. A dot may end it.
+// - brackets around anything except an IPv6 address without a zone;
+// - a byte that no name may have: only letters, digits, and - . _ are allowed
+// - a name that no name server can have: over 253 bytes, or a part between dots that is empty or
+//   has over 63 bytes. A dot may end it.
 Authority split_authority(std::string_view text);
 
 // SCHEME://AUTHORITY and what follows it.

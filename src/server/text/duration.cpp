@@ -82,7 +82,7 @@ std::optional<std::uint64_t> fraction_part(std::string_view digits, std::uint64_
   return numerator * unit / denominator;
 }
 
-// ISO 8601's units, the larger first, as they stand in server/text/duration.h.
+// The units of ISO 8601, the larger first, and ours (server/text/duration.h).
 struct IsoUnit {
   char iso;
   std::string_view ours;
