@@ -1,6 +1,5 @@
 // What is checked again and again while the simulated server works (server.h): that nothing is left
 // of what is gone, and that nothing waits which should have happened.
-// left of what is gone, and that nothing waits which should have happened.
 
 #include "server/beanstalk/session.h"
 #include "simulator/clock.h"

@@ -20,7 +20,7 @@ const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Returns the length in bytes of the UTF-8 sequence at the front, or 0 if there is none.
+// Returns the length in bytes of the UTF-8 sequence at the front; 0 if `bytes` begins otherwise.
 // REQUIRES: `bytes` is not empty.
 std::size_t utf8_sequence(std::string_view bytes) {
   const auto at = [bytes](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };

@@ -16,7 +16,7 @@
 namespace carillon::server {
 
 // Accepts any offset, and times from 1970 to 9999 in UTC. A fraction finer than a millisecond is
-// rounded up, so that a job due then is never early; the range holds for the rounded time. Throws
+// rounded up, so that a job due then is never early; the range applies to the rounded time. Throws
 // std::invalid_argument with a text that starts with the value in quotes:
 // `"2030-01-01T09:00:00": lacks its offset from UTC; …`.
 std::uint64_t parse_timestamp(std::string_view text);

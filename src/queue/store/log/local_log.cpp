@@ -381,7 +381,6 @@ void LocalLog::fail(const std::exception& why) {
 
 // Closes the open window and chooses its blocks, in a new segment if it must. Returns nothing if
 // the window is empty.
-// window is empty.
 std::optional<LocalLog::Writing> LocalLog::close_window() {
   if (open_.empty()) return std::nullopt;
   closed_.clear();

@@ -147,7 +147,6 @@ class RocksState {
   const DamageList& damages() const { return damages_; }
   // Notes in damages() that a scan from `from` on begins at `to`, because nothing that can be read
   // lies between them.
-  // between them.
   void note_left_out(Family family, std::string_view from, std::string_view to) const {
     damages_.note_left_out(family, from, to);
   }
