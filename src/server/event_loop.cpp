@@ -7,8 +7,10 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <csignal>
+#include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "server/beanstalk/session.h"
 #include "server/http/session.h"
@@ -44,6 +46,26 @@ constexpr std::string_view kFullOfHttp =
 bool is_ignored(int signal) {
   struct sigaction now {};
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+std::string_view describe(RejectReason reason) {
+  switch (reason) {
+    case RejectReason::kNone:
+      return "";
+    case RejectReason::kHttp:
+      return "sent an HTTP request";
+    case RejectReason::kUnknownCommands:
+      return "sent unknown commands alone";
+    case RejectReason::kWrongToken:
+      return "showed a wrong token";
+    case RejectReason::kTls:
+      return "speaks TLS to a port without it (see --tls-cert)";
+    case RejectReason::kPlainText:
+      return "speaks no TLS to a port that does";
+    case RejectReason::kNoTls:
+      return "failed to begin with TLS";
+  }
+  return "";
 }
 
 }  // namespace
@@ -400,6 +422,49 @@ void EventLoop::watch_hang_up(Connection& connection, int fd) {
 
 void EventLoop::on_hang_up(queue::ClientId client) {
   if (const auto connection = connection_of(client)) connection->hung_up();
+}
+
+// At most Feed::kMostListeners get in line.
+void EventLoop::tell_listeners() {
+  Feed& feed = service_.feed();
+  if (!feed.work(service_.now())) return;
+  std::vector<std::shared_ptr<Connection>> behind;
+  for (const queue::ClientId client : feed.listeners()) {
+    const auto found = connections_.find(client);
+    if (found == connections_.end()) continue;
+    if (found->second->session().has_fallen_behind()) {
+      behind.push_back(found->second);
+    } else {
+      line_.join(*found->second);
+    }
+  }
+  for (const auto& connection : behind) {
+    ++service_.counters().closed_stalled;
+    if (const auto held_back = stalled_.pass(read_mono())) {
+      spdlog::warn(
+          "closed the connection of {}, which read its events too slowly ({} more such "
+          "since the last line)",
+          connection->peer(), *held_back);
+    }
+    connection->give_up();
+  }
+}
+
+// A storm of handshakes takes this part of each turn, and no more: connected clients are served
+// meanwhile.
+void EventLoop::shake_hands(std::uint64_t until_ns) {
+  for (std::uint64_t now = 0; !shaking_.empty() && now < until_ns; now = read_mono())
+    shaking_.take_first()->shake_hands();
+}
+
+void EventLoop::turned_away(Connection& connection, RejectReason reason) {
+  const auto held_back = rejections_[static_cast<std::size_t>(reason)].pass(read_mono());
+  if (!held_back) return;
+  const std::string_view why = connection.handshake_failure();
+  spdlog::warn(
+      "closed the connection of {}, which {}{}{}: nothing of it was carried out ({} more such "
+      "since the last line)",
+      connection.peer(), describe(reason), why.empty() ? "" : ": ", why, *held_back);
 }
 
 }  // namespace carillon::server

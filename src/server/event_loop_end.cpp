@@ -1,4 +1,5 @@
-// EventLoop: what happens at a signal, and from the failure of the store to the end (event_loop.h).
+// EventLoop: what happens at a signal (a drain, a reload, the end), and from the failure of the
+// store to the end (event_loop.h).
 #include <spdlog/spdlog.h>
 
 #include <boost/system/error_code.hpp>
@@ -50,6 +51,36 @@ void EventLoop::on_signal(int signal) {
   // Attempts to push get some time. Connections are served meanwhile, and no new ones come.
   for (const auto& acceptor : acceptors_) acceptor->stop();
   pusher_.stop();
+}
+
+void EventLoop::reload() {
+  if (tokens_ != nullptr) reload_tokens();
+  if (tls_ == nullptr) return;
+  try {
+    tls_->reload();
+  } catch (const base::StartError& error) {
+    return spdlog::error("{}; the certificate stays as it was", error.what());
+  }
+  log_certificate(*tls_);
+}
+
+// Closes the connections whose token is gone. All are checked in one turn, which takes a
+// millisecond for ten thousand: an operator has asked for it.
+void EventLoop::reload_tokens() {
+  try {
+    tokens_->reload();
+  } catch (const base::StartError& error) {
+    return spdlog::error("{}; the tokens stay as they were", error.what());
+  }
+  std::size_t closed = 0;
+  for (const auto& connection : open_connections()) {
+    if (connection->session().may_go_on()) continue;
+    ++closed;
+    connection->finish();
+    replying_.add(*connection);
+  }
+  spdlog::info("read {} tokens from {}; closed {} connections whose token is gone", tokens_->size(),
+               tokens_->path(), closed);
 }
 
 // Runs before each flush of replies: after a failure no client may get a reply about a change, or a

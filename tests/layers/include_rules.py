@@ -1,4 +1,4 @@
-"""Checks that layers include downward only.
+"""Checks that layers include downward only, and that no file is too long.
 
     python3 include_rules.py SOURCE_ROOT
 
@@ -16,12 +16,15 @@ A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER 
   - No layer includes the detail/ headers of another layer.
   - A layer uses only the third-party libraries that are listed for it. Public headers use none,
     except those of asio: users need neither Boost nor RocksDB to compile against the library.
+  - A file has at most MOST_LINES lines.
 """
 
 import pathlib
 import re
 import sys
 from typing import Iterator, NamedTuple
+
+MOST_LINES = 600
 
 BELOW = {
     "wheel": set(),
@@ -262,6 +265,8 @@ def faults_in(file: str, text: str) -> Iterator[str]:
     for number, line in enumerate(blanked.splitlines(), start=1):
         if what := fault(file, line):
             yield f"{file}:{number}: {what}"
+    if (lines := text.count("\n")) > MOST_LINES:
+        yield f"{file}: {lines} lines; the limit is {MOST_LINES}"
 
 
 def source_files(root: pathlib.Path) -> list[pathlib.Path]:

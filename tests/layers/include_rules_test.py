@@ -194,6 +194,11 @@ class IncludeRules(unittest.TestCase):
         reason = "queue must not include server: layers include downward only"
         self.assertEqual(faults, [f"src/queue/store/batch.cpp:5: {reason}"])
 
+    def test_a_file_may_have_600_lines_and_not_one_more(self):
+        self.assertEqual(list(faults_in("src/queue/store/batch.cpp", "\n" * 600)), [])
+        too_long = "src/queue/store/batch.cpp: 601 lines; the limit is 600"
+        self.assertEqual(list(faults_in("src/queue/store/batch.cpp", "\n" * 601)), [too_long])
+
     def test_the_check_of_a_tree_fails_if_one_line_is_wrong(self):
         check = [sys.executable, "-B", include_rules.__file__]
         with tempfile.TemporaryDirectory() as root:

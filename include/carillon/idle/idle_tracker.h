@@ -95,7 +95,6 @@
 #include "carillon/idle/detail/connection_blocks.h"
 #include "carillon/idle/detail/stamp.h"
 #include "carillon/idle/detail/tracker_core.h"
-#include "carillon/idle/detail/tracker_invariants.h"
 #include "carillon/idle/idle_detector.h"
 #include "carillon/idle/ticks.h"
 #include "carillon/wheel/exceptions.h"

@@ -121,7 +121,7 @@ class TrackerCore {
     return blocks_.bytes() + classes_.allocated_bytes();
   }
 
-  void check_invariants() const;  // tracker_invariants.h
+  void check_invariants() const;
 
  private:
   friend struct TrackerAccess;
@@ -397,5 +397,26 @@ class TrackerCore {
   Factor found_factor_;     // the factor when they were inspected
   TimeoutClasses classes_;  // after blocks_, because wheels must be destroyed before blocks
 };
+
+template <class Key, std::uint32_t kLastGeneration>
+void TrackerCore<Key, kLastGeneration>::check_invariants() const {
+  blocks_.check_invariants();
+  classes_.check_invariants();
+  for (std::uint32_t number = 0; number < blocks_.used_blocks(); ++number) {
+    const Block& block = blocks_.block(number);
+    require(block.found == 0 || block.queued, "a found connection is not in the queue");
+    for (std::uint32_t position = 0; position < Block::kSize; ++position) {
+      if (!blocks_.holds(number * Block::kSize + position)) continue;
+      const Tick timeout = blocks_.connection(number * Block::kSize + position).timeout;
+      require(block.mixed || block.timeout == timeout,
+              "the time-outs of a block differ, but it is not marked as mixed");
+      require(classes_.of(block).longest() >= timeout,
+              "a time-out is longer than the longest of the block's class");
+      require(block.armed() || (block.found >> position & 1) != 0,
+              "a connection will never be inspected");
+    }
+  }
+  require(next_ <= classes_.next(now_), "the next wake-up is too late for a class");
+}
 
 }  // namespace carillon::detail

@@ -12,8 +12,8 @@
 // - Doubtful schedules, doubtful endpoints, and doubtful keys of jobs that are gone are not copied.
 //   Only their names are reported, if they are known: an old schedule would fire again, an old
 //   endpoint would push to where nobody wants it.
-// - A tube whose record is lost is `salvaged-N` by its number (salvage_tubes.cpp). The report says
-//   which name a schedule has for it, and that its settings are gone.
+// - A tube whose record is lost is `salvaged-N` by its number. The report says which name a
+//   schedule has for it, and that its settings are gone.
 #pragma once
 
 #include <cstdint>
