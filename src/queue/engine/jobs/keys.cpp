@@ -18,7 +18,7 @@ namespace carillon::queue {
 
 namespace {
 
-constexpr Millis kNoEnd = UINT64_MAX;
+constexpr Millis kNoKeyEnds = UINT64_MAX;
 
 // How long keys that have ended wait to be forgotten together, in ms.
 constexpr Millis kTogether = 1'000;
@@ -124,9 +124,10 @@ void Engine::State::sweep_keys(std::size_t budget) try {
     of.push_back(key.tube);
   }
   if (!of.empty()) append();
-  keys_from = of.size() < ended.size() ? ended[of.size()].until : kNoEnd;
+  keys_from = of.size() < ended.size() ? ended[of.size()].until : kNoKeyEnds;
   keys_end = keys_from;
-  if (keys_end > steady && keys_end != kNoEnd) keys_end = std::max(keys_end, steady + kTogether);
+  if (keys_end > steady && keys_end != kNoKeyEnds)
+    keys_end = std::max(keys_end, steady + kTogether);
   for (const std::uint32_t number : of) forget_if_unreferenced(number);
 } catch (const StoreError& error) {
   load_failure = error.what();

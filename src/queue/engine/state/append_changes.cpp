@@ -18,7 +18,7 @@ namespace {
 
 // The stored watermarks run ahead of the ids given by this many. A larger block means more ids
 // skipped after a crash; a smaller one more appends that carry watermarks.
-constexpr std::uint64_t kBlock = 1'000;
+constexpr std::uint64_t kIdBlock = 1'000;
 // The stored time is at most about so far behind.
 constexpr Millis kTimeStep = 1'000;
 
@@ -96,8 +96,8 @@ Sequence Engine::State::append() {
   const bool covered = next_id <= stored_marks.next_id && next_burial <= stored_marks.next_burial;
   if (!covered || !clock_is_stored || clock.utc() >= stored_marks.time + kTimeStep) {
     changes.watermarks =
-        watermarks(std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
-                   std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)));
+        watermarks(std::max(stored_marks.next_id, next_id + (covered ? 0 : kIdBlock)),
+                   std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kIdBlock)));
   }
   add_lane_counts(*this);
   last_sequence = store.append(changes);

@@ -114,20 +114,20 @@ class Check {
 };
 
 // A directory for links, and for copies of what is mended.
-class Work {
+class WorkDirectory {
  public:
   // Its name begins with `name`; if that is empty, it is among the temporary files.
-  explicit Work(const std::string& name) : path_(name.empty() ? temporary() : name) {
+  explicit WorkDirectory(const std::string& name) : path_(name.empty() ? temporary() : name) {
     path_ += "-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr)
       throw StoreError("cannot make " + path_ + ": " + std::strerror(errno));
   }
-  ~Work() {
+  ~WorkDirectory() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
+  WorkDirectory(const WorkDirectory&) = delete;
+  WorkDirectory& operator=(const WorkDirectory&) = delete;
   std::string state() const { return path_ + "/state"; }
   std::string beneath() const { return path_ + "/beneath"; }
   std::string log() const { return path_ + "/log"; }
@@ -150,7 +150,7 @@ struct States {
   OfflineState all;
   std::optional<OfflineState> beneath;
 
-  States(const std::string& path, const Work& work, const Check& check)
+  States(const std::string& path, const WorkDirectory& work, const Check& check)
       : all(path, work.state(), check.foreign()) {
     if (check.damaged_tables().empty()) return;
     std::vector<std::string> without = check.damaged_tables();
@@ -171,7 +171,7 @@ struct States {
 };
 
 // Nothing if the MANIFEST cannot be read.
-WrittenFiles written_in(const std::string& path, const Work& work) {
+WrittenFiles written_in(const std::string& path, const WorkDirectory& work) {
   try {
     return OfflineState::written_in(path, work.state());
   } catch (const std::exception&) {
@@ -225,7 +225,7 @@ constexpr const char* kAllChangesLost =
 
 // If the state's position is lost, the log is applied from its beginning. Applying changes again
 // that the state has does no harm, if none of them is missing.
-void read_changes(const std::string& path, const Work& work, const States& states,
+void read_changes(const std::string& path, const WorkDirectory& work, const States& states,
                   const Log::Each& each, StoreReport& report) {
   const auto stored = states.plain<RocksState::StoredPosition>(RocksState::kPositionKey);
   auto identity = states.plain<std::uint64_t>(RocksState::kIdentityKey);
@@ -253,7 +253,7 @@ void read_changes(const std::string& path, const Work& work, const States& state
   report.dropped = reader.dropped();
 }
 
-void read_log(const std::string& path, const Work& work, const States& states,
+void read_log(const std::string& path, const WorkDirectory& work, const States& states,
               const Log::Each& each, StoreReport& report) {
   try {
     read_changes(path, work, states, each, report);
@@ -344,7 +344,7 @@ StoreReport check_store(const std::string& path, const StoreProgress& progress,
                         const std::string& name) {
   StoreReport report;
   Check check(path, progress);
-  const Work work(name);
+  const WorkDirectory work(name);
   check.verify_files(written_in(path, work), report);
   try {
     const States states(path, work, check);
@@ -368,7 +368,7 @@ StoreReport salvage_store(const std::string& path, const std::string& to,
     throw StoreError(to + " exists; name a directory that does not exist");
   Check check(path, progress);
   try {
-    const Work work(to + ".work");
+    const WorkDirectory work(to + ".work");
     check.verify_files(written_in(path, work), report);
     const States states(path, work, check);
     Salvage salvage(states.all, states.hidden(), to);

@@ -20,7 +20,7 @@ namespace carillon::queue {
 namespace {
 
 constexpr std::size_t kBlock = 4096;
-using Block = std::array<char, kBlock>;
+using DiskBlock = std::array<char, kBlock>;
 
 struct Content {
   std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', ' ', 'n', 'e', 'w'};
@@ -62,7 +62,7 @@ NewestFile::NewestFile(const base::Directory& directory, std::uint64_t identity,
 void NewestFile::make(const base::Directory& directory, std::uint64_t identity,
                       const Segment& segment) {
   const NewestFile file(directory, identity, O_CREAT | O_TRUNC);
-  file.write_block(Block{}.data());
+  file.write_block(DiskBlock{}.data());
   file.write(segment);
   if (const int error = directory.sync(); error != 0)
     fail(file.path_, std::string("cannot be made: ") + std::strerror(error));
@@ -71,7 +71,7 @@ void NewestFile::make(const base::Directory& directory, std::uint64_t identity,
 void NewestFile::write(const Segment& segment) const {
   Content content{.identity = identity_, .segment = segment};
   content.checksum = checksum_of(content);
-  Block block{};
+  DiskBlock block{};
   std::memcpy(block.data(), &content, sizeof content);
   write_block(block.data());
 }

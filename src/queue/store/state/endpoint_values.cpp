@@ -17,7 +17,7 @@ enum Tag : std::uint32_t {
   kTube,
   kSecret,
   kHeader,
-  kFormat,
+  kBodyFormat,
   kConcurrency,
   kTimeout,
   kDisabled,
@@ -56,7 +56,7 @@ bool read_field(std::string_view name, const FieldReader& field, Endpoint& endpo
     case kHeader:
       endpoint.headers.push_back(read_header(name, text));
       return true;
-    case kFormat:
+    case kBodyFormat:
       if (field.number() > static_cast<std::uint64_t>(Endpoint::Format::kCloudEventsInJson))
         fail(name, "its format is not known");
       endpoint.format = static_cast<Endpoint::Format>(field.number());
@@ -96,7 +96,7 @@ void append_endpoint_value(std::string& bytes, const Endpoint& endpoint) {
     append_varint(header, name.size());
     append_bytes(bytes, kHeader, header.append(name).append(value));
   }
-  append_number(bytes, kFormat, static_cast<std::uint64_t>(endpoint.format));
+  append_number(bytes, kBodyFormat, static_cast<std::uint64_t>(endpoint.format));
   append_number(bytes, kConcurrency, endpoint.concurrency);
   append_number(bytes, kTimeout, endpoint.timeout);
   if (!endpoint.disabled.empty()) append_bytes(bytes, kDisabled, endpoint.disabled);

@@ -40,7 +40,7 @@ rocksdb::WriteOptions without_log() {
 }
 
 template <typename Plain>
-std::string_view bytes_of(const Plain& plain) {
+std::string_view raw_bytes(const Plain& plain) {
   static_assert(std::has_unique_object_representations_v<Plain>);
   return {reinterpret_cast<const char*>(&plain), sizeof plain};
 }
@@ -139,7 +139,7 @@ void RocksState::make() {
   LocalLog::make(directory_.files(), identity, {.chain = 0});
   WriteBatch batch;
   batch.Put(family(kMeta), slice(kFormatKey), slice(kFormat)).PermitUncheckedError();
-  batch.Put(family(kMeta), slice(kIdentityKey), slice(bytes_of(identity))).PermitUncheckedError();
+  batch.Put(family(kMeta), slice(kIdentityKey), slice(raw_bytes(identity))).PermitUncheckedError();
   if (const Status status = database().Write(without_log(), &batch); !status.ok())
     throw error("cannot be made", status);
   flush(0);
@@ -222,7 +222,7 @@ void RocksState::begin_flush(std::uint32_t chain) {
 
 void RocksState::begin_flush(std::uint32_t chain, bool wait) {
   const StoredPosition position{.number = number_, .chain = chain};
-  small_.insert_or_assign(std::string(kPositionKey), bytes_of(position));
+  small_.insert_or_assign(std::string(kPositionKey), raw_bytes(position));
   write_small_records();
   rocksdb::FlushOptions options;
   options.wait = wait;
