@@ -1,4 +1,5 @@
-// What the commands of an engine are asked, and what they answer: engine.h has the commands.
+// What the commands of an engine are asked, and what they answer. engine.h names the headers
+// that have the commands.
 //
 //   PutOrder order{.priority = 0, .due_in = 3'000, .ttr = 60'000, .key = "order 17"};
 //   PutOutcome put = engine.put(client, now, order, "hello");
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +25,12 @@
 namespace carillon::queue {
 
 using ClientId = std::uint64_t;
+
+// A client asks for more than a limit of the engine's options allows. Nothing was changed.
+class OverLimit : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 // What a put with a key does if another job of the tube has the key. A job that is reserved is
 // never changed. The key of a job that is done, while it still counts, stops kReject and kIgnore

@@ -3,7 +3,7 @@
 //   Schedule nightly{.tube = "reports", .body = "sales"};
 //   nightly.cron = "30 2 * * MON-FRI";
 //   nightly.zone = "Europe/Berlin";
-//   engine.set_schedule(now, "sales-report", nightly);      // engine.h has the commands
+//   engine.set_schedule(now, "sales-report", nightly);      // engine_schedules.h
 //
 // An *occurrence* is a moment by the wall clock. It *fires* when its job is put: that the job is
 // there, and that the occurrence has fired, is one change of the store. So no crash loses or

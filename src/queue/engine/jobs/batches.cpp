@@ -73,11 +73,11 @@ PlannedPut plan_at(std::size_t position, Plan plan) {
 
 }  // namespace
 
-BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
-                             const BatchOrder& order) {
-  State& s = *state_;
+BatchOutcome EngineJobs::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
+                                 const BatchOrder& order) {
+  EngineState& s = state_;
   s.advance(now);
-  State::Token token = s.token_of(order);
+  EngineState::Token token = s.token_of(order);
   if (auto answer = s.answer_of(token, order)) return *std::move(answer);
 
   Tube& tube = *s.client(id).tube_in_use;
@@ -90,7 +90,7 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   outcome.jobs.reserve(jobs.size());
   for (const NewJob& job : jobs) {
     keys.add(job.order.key);
-    State::refuse_large(job.body);
+    EngineState::refuse_large(job.body);
     const LargeBody body{.bytes = static_cast<std::uint32_t>(job.body.size())};
     puts.push_back(
         plan_at(puts.size(), [&] { return s.plan_client_put(tube, job.order, body, job.body); }));
@@ -123,8 +123,8 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
 }
 
 // A look alone: what a batch is planned with, such as ids, is not used up by one that has to wait.
-std::optional<BatchOutcome> Engine::State::refusal_of_rate(Tube& tube,
-                                                           std::span<const NewJob> batch) {
+std::optional<BatchOutcome> EngineState::refusal_of_rate(Tube& tube,
+                                                         std::span<const NewJob> batch) {
   using Result = PutOutcome::Result;
   if (tube.lets_put(batch.size(), clock.mono()) || tube.refuses_puts()) return std::nullopt;
   const std::uint64_t tokens = tube.puts->tokens(clock.mono());
@@ -147,7 +147,7 @@ std::optional<BatchOutcome> Engine::State::refusal_of_rate(Tube& tube,
   return outcome;
 }
 
-Engine::State::Token Engine::State::token_of(const BatchOrder& order) const {
+EngineState::Token EngineState::token_of(const BatchOrder& order) const {
   const auto check = [](const char* what, std::string_view text, std::size_t most) {
     if (text.size() > most)
       throw std::invalid_argument("queue engine: " + std::string(what) + " has " +
@@ -159,8 +159,8 @@ Engine::State::Token Engine::State::token_of(const BatchOrder& order) const {
   return order.once.empty() ? std::nullopt : store.find_key(kTokens, order.once);
 }
 
-std::optional<BatchOutcome> Engine::State::answer_of(const Token& token,
-                                                     const BatchOrder& order) const {
+std::optional<BatchOutcome> EngineState::answer_of(const Token& token,
+                                                   const BatchOrder& order) const {
   using Result = BatchOutcome::Result;
   if (!token || token->until <= clock.steady()) return std::nullopt;
   const BatchAnswer& answer = *token->batch;
@@ -178,12 +178,12 @@ std::optional<BatchOutcome> Engine::State::answer_of(const Token& token,
   return outcome;
 }
 
-bool Engine::knows_token(std::string_view token) const {
-  const auto found = state_->store.find_key(kTokens, token);
-  return found && found->until > state_->clock.steady();
+bool EngineJobs::knows_token(std::string_view token) const {
+  const auto found = state_.store.find_key(kTokens, token);
+  return found && found->until > state_.clock.steady();
 }
 
-void Engine::State::add_token(Token before, const BatchOrder& order, const BatchOutcome& outcome) {
+void EngineState::add_token(Token before, const BatchOrder& order, const BatchOutcome& outcome) {
   BatchAnswer answer{.fingerprint = std::string(order.fingerprint), .puts = {}, .job = outcome.job};
   for (const PutOutcome& put : outcome.jobs) {
     const auto result = static_cast<std::uint32_t>(put.result);
@@ -203,9 +203,9 @@ void Engine::State::add_token(Token before, const BatchOrder& order, const Batch
                            .batch = detail::Rare(std::move(answer))});
 }
 
-std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const JobId> ids,
-                                         std::optional<Priority> priority, Millis delay) {
-  State& s = *state_;
+std::vector<Outcome> EngineWorkers::release_all(ClientId id, Now now, std::span<const JobId> ids,
+                                                std::optional<Priority> priority, Millis delay) {
+  EngineState& s = state_;
   s.advance(now);
   if (!s.clock.fits(delay, std::nullopt))
     throw std::out_of_range("release_all: a delay of " + std::to_string(delay) +
@@ -236,8 +236,8 @@ std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const J
   return outcomes;
 }
 
-std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const JobId> ids) {
-  State& s = *state_;
+std::vector<Outcome> EngineJobs::remove_all(ClientId id, Now now, std::span<const JobId> ids) {
+  EngineState& s = state_;
   s.advance(now);
   const Client& client = s.client(id);
   std::vector<Outcome> outcomes;

@@ -20,9 +20,9 @@ const std::string& Engine::name_of(ClientId id) const {
   return state_->client(id).name;
 }
 
-FailOutcome Engine::fail(ClientId id, Now now, JobId job_id, const Failure& failure) {
+FailOutcome EngineWorkers::fail(ClientId id, Now now, JobId job_id, const Failure& failure) {
   using Result = FailOutcome::Result;
-  State& s = *state_;
+  EngineState& s = state_;
   s.advance(now);
   if (failure.delay && !s.clock.fits(*failure.delay, std::nullopt))
     throw std::out_of_range("fail: a delay of " + std::to_string(*failure.delay) +
@@ -51,26 +51,26 @@ FailOutcome Engine::fail(ClientId id, Now now, JobId job_id, const Failure& fail
   return outcome;
 }
 
-bool Engine::holds(ClientId id, JobId job_id) const {
-  return state_->held_by(state_->client(id), job_id) != nullptr;
+bool EngineWorkers::holds(ClientId id, JobId job_id) const {
+  return state_.held_by(state_.client(id), job_id) != nullptr;
 }
 
-bool Engine::cancel_asked(ClientId id, JobId job_id) const {
-  const LoadedJob* const job = state_->held_by(state_->client(id), job_id);
+bool EngineWorkers::cancel_asked(ClientId id, JobId job_id) const {
+  const LoadedJob* const job = state_.held_by(state_.client(id), job_id);
   return job != nullptr && job->record.extras->cancel_asked;
 }
 
-std::optional<std::vector<Attempt>> Engine::story(Now now, JobId id) {
-  State& s = *state_;
+std::optional<std::vector<Attempt>> EngineReports::story(Now now, JobId id) {
+  EngineState& s = state_;
   s.advance(now);
   std::vector<Attempt> story = s.store.story(id);
   if (story.empty() && !s.record_of(id)) return std::nullopt;  // a job takes its story with it
   return story;
 }
 
-Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& settings) {
-  State& s = *state_;
-  State::check(settings.retry);
+Sequence EngineTubes::set_tube(Now now, std::string_view name, const TubeSettings& settings) {
+  EngineState& s = state_;
+  EngineState::check(settings.retry);
   check(settings.limits);
   check_put_rate(settings.put_rate);
   if (settings.retention > kLongestRetention)
@@ -89,15 +89,15 @@ Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& se
   const Sequence sequence = s.last_sequence;
   s.follow_limits(tube);
   tube.follow_put_rate(s.clock.mono());
-  State::Retention::follow(s, tube);
+  Retention::follow(s, tube);
   s.serve(tube);
   s.forget_if_unreferenced(tube);
   return sequence;
 }
 
-Sequence Engine::set_group(Now now, std::string_view name, std::string_view group,
-                           const GroupSettings& settings) {
-  State& s = *state_;
+Sequence EngineTubes::set_group(Now now, std::string_view name, std::string_view group,
+                                const GroupSettings& settings) {
+  EngineState& s = state_;
   if (settings.weight == 0 || settings.weight > kMostWeight)
     throw std::invalid_argument("queue engine: the weight is " + std::to_string(settings.weight) +
                                 "; it is 1 to " + std::to_string(kMostWeight));
@@ -124,8 +124,8 @@ Sequence Engine::set_group(Now now, std::string_view name, std::string_view grou
   }
 }
 
-TubeSettings Engine::tube_settings(std::string_view name) const {
-  const Tube* const tube = state_->tubes.find(name);
+TubeSettings EngineTubes::tube_settings(std::string_view name) const {
+  const Tube* const tube = state_.tubes.find(name);
   return tube == nullptr ? TubeSettings() : *tube->record.settings;
 }
 

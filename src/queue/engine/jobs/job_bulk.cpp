@@ -32,24 +32,21 @@ std::optional<KeyRecord> key_in(const Store& store, const Tube& tube, const JobR
 }
 
 // `reason`: empty if any will do.
-template <class State>
-bool has_reason(const State& s, const JobRecord& job, const std::string& reason) {
+bool has_reason(const EngineState& s, const JobRecord& job, const std::string& reason) {
   if (reason.empty()) return true;
   if (!job.buried()) return false;
   const auto story = job.extras->has_story ? s.store.story(job.id) : std::vector<Attempt>();
   return reason_of(job, story) == reason;
 }
 
-template <class State>
-void cancel_all(State& s, const Jobs& jobs) {
+void cancel_all(EngineState& s, const Jobs& jobs) {
   for (const JobRecord& job : jobs) s.add_removal(job, Work::kNotDone);
   s.append();
   for (const JobRecord& job : jobs) s.finish_removal(job);
 }
 
 // The job leaves the one tube as if it was deleted, and enters the other as if it was put.
-template <class State>
-void finish_move(State& s, const JobRecord& before, const JobRecord& after) {
+void finish_move(EngineState& s, const JobRecord& before, const JobRecord& after) {
   if (LoadedJob* const job = s.loaded(before.id)) {
     s.detach(*job);
     s.drop_from_memory(*job);
@@ -57,11 +54,10 @@ void finish_move(State& s, const JobRecord& before, const JobRecord& after) {
     s.note_far(s.tube_numbered(before.tube), before, -1);
   }
   if (!after.buried()) return s.take_in(after);
-  State::Retention::await(s, s.tube_numbered(after.tube), after);
+  Retention::await(s, s.tube_numbered(after.tube), after);
 }
 
-template <class State>
-void move_key(State& s, const JobRecord& job, const Tube& to) {
+void move_key(EngineState& s, const JobRecord& job, const Tube& to) {
   const std::uint32_t tube = s.tube_numbered(job.tube).head().record.number;
   const KeyRecord before{.tube = tube, .key = job.extras->key, .id = job.id};
   KeyRecord after = before;
@@ -70,8 +66,7 @@ void move_key(State& s, const JobRecord& job, const Tube& to) {
   s.add_key_change(key_in(s.store, to, job), std::move(after));
 }
 
-template <class State>
-void move_all(State& s, const Jobs& jobs, Tube& to) {
+void move_all(EngineState& s, const Jobs& jobs, Tube& to) {
   Jobs moved;
   for (const JobRecord& job : jobs) {
     if (!job.extras->key.empty()) move_key(s, job, to);
@@ -87,8 +82,7 @@ void move_all(State& s, const Jobs& jobs, Tube& to) {
 }
 
 // The tube is made for it if there is none. The jobs keep their group.
-template <class State>
-void move_all(State& s, const Jobs& jobs, const Tube& from, const std::string& to) {
+void move_all(EngineState& s, const Jobs& jobs, const Tube& from, const std::string& to) {
   Tube& tube = s.tube_named(to);
   const std::string group = from.is_lane() ? from.record.name : std::string();
   try {
@@ -109,14 +103,12 @@ UtcMs place_of(JobId id, const JobBulk& bulk) {
   return bulk.list.filter.due_from + (((id * kGolden) >> 32U) * bulk.over >> 32U);
 }
 
-template <class State>
-bool keeps_its_place(const State& s, const JobRecord& job, const JobBulk& bulk) {
+bool keeps_its_place(const EngineState& s, const JobRecord& job, const JobBulk& bulk) {
   const UtcMs place = place_of(job.id, bulk);
   return place < bulk.list.filter.due_before || place <= s.clock.due_of(job);
 }
 
-template <class State>
-void spread_all(State& s, const Jobs& jobs, const JobBulk& bulk) {
+void spread_all(EngineState& s, const Jobs& jobs, const JobBulk& bulk) {
   Jobs spread;
   for (const JobRecord& job : jobs) {
     JobRecord after = job;
@@ -143,12 +135,11 @@ bool can_change(const Store& store, const EngineClock& clock, const JobBulk& bul
 }
 
 // Looks at the next jobs, moves the bulk on, and returns those to be changed.
-template <class State>
-Jobs next_to_change(State& s, Tube& tube, JobBulk& bulk) {
+Jobs next_to_change(EngineState& s, Tube& tube, JobBulk& bulk) {
   const Tube* const to = bulk.action == Action::kMove ? s.tubes.find(bulk.to) : nullptr;
   JobListing& list = bulk.list;
   const std::size_t step = bulk.action == Action::kRetry ? kRetryStep : kBulkStep;
-  auto found = State::NextListed::in(s, tube, list.filter, list.next, step);
+  auto found = NextListed::in(s, tube, list.filter, list.next, step);
   list.incomplete = list.incomplete || found.incomplete;
   Jobs jobs;
   for (JobRecord& job : found.jobs) {
@@ -166,7 +157,7 @@ Jobs next_to_change(State& s, Tube& tube, JobBulk& bulk) {
     jobs.push_back(std::move(job));
   }
   if (found.next) list.move_to(*found.next);
-  if (found.done) State::NextListed::pass(tube, list);
+  if (found.done) NextListed::pass(tube, list);
   return jobs;
 }
 
@@ -189,13 +180,13 @@ std::string JobBulk::fault() const {
   return {};
 }
 
-void Engine::change_jobs(Now now, JobBulk& bulk) {
-  State& s = *state_;
+void EngineJobs::change_jobs(Now now, JobBulk& bulk) {
+  EngineState& s = state_;
   s.advance(now);
   if (const std::string why = bulk.fault(); !why.empty())
     throw std::invalid_argument("queue engine: " + why);
   if (bulk.ended()) return;
-  Tube* const tube = State::NextListed::lane_of(s, bulk.list);
+  Tube* const tube = NextListed::lane_of(s, bulk.list);
   bulk.list.done = tube == nullptr;
   if (bulk.list.done) return;
   JobBulk ahead = bulk;

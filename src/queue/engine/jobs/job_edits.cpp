@@ -13,23 +13,23 @@
 
 namespace carillon::queue {
 
-void Engine::State::refuse_large(std::string_view body) {
+void EngineState::refuse_large(std::string_view body) {
   if (body.size() <= kBodyPiece) return;
   throw std::invalid_argument("queue engine: a body of a patch or a batch has " +
                               std::to_string(body.size()) + " bytes; the most is " +
                               std::to_string(kBodyPiece));
 }
 
-std::optional<JobId> Engine::job_with_key(ClientId id, std::string_view key) {
-  State& s = *state_;
+std::optional<JobId> EngineJobs::job_with_key(ClientId id, std::string_view key) {
+  EngineState& s = state_;
   const auto owner = s.store.find_key(s.client(id).tube_in_use->record.number, key);
   if (!owner || owner->until != 0) return std::nullopt;
   return owner->id;
 }
 
-ChangeOutcome Engine::cancel(Now now, JobId id, bool ask) {
+ChangeOutcome EngineJobs::cancel(Now now, JobId id, bool ask) {
   using Result = ChangeOutcome::Result;
-  State& s = *state_;
+  EngineState& s = state_;
   s.advance(now);
   const std::optional<JobRecord> record = s.record_of(id);
   if (!record) return {.result = Result::kNone, .durable_at = s.last_sequence};
@@ -39,7 +39,7 @@ ChangeOutcome Engine::cancel(Now now, JobId id, bool ask) {
   return {.result = ask ? Result::kAsked : Result::kReserved, .durable_at = s.durable_at(id)};
 }
 
-void Engine::State::ask_to_cancel(LoadedJob& job) {
+void EngineState::ask_to_cancel(LoadedJob& job) {
   JobRecord after = job.record;
   JobExtras extras = *after.extras;
   extras.cancel_asked = true;
@@ -49,11 +49,11 @@ void Engine::State::ask_to_cancel(LoadedJob& job) {
   job.record = std::move(after);
 }
 
-ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
+ChangeOutcome EngineJobs::patch(Now now, JobId id, const Patch& patch) {
   using Result = ChangeOutcome::Result;
-  State& s = *state_;
-  State::refuse_large(patch.body.value_or(std::string_view()));
-  State::check_attributes(patch.attributes.value_or(std::string_view()));
+  EngineState& s = state_;
+  EngineState::refuse_large(patch.body.value_or(std::string_view()));
+  EngineState::check_attributes(patch.attributes.value_or(std::string_view()));
   s.advance(now);
   const std::optional<JobRecord> before = s.record_of(id);
   if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
@@ -91,9 +91,9 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   return {.result = Result::kDone, .durable_at = sequence};
 }
 
-ChangeOutcome Engine::bury_job(Now now, JobId id, std::optional<Priority> priority) {
+ChangeOutcome EngineJobs::bury_job(Now now, JobId id, std::optional<Priority> priority) {
   using Result = ChangeOutcome::Result;
-  State& s = *state_;
+  EngineState& s = state_;
   s.advance(now);
   const std::optional<JobRecord> before = s.record_of(id);
   if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
@@ -112,7 +112,7 @@ ChangeOutcome Engine::bury_job(Now now, JobId id, std::optional<Priority> priori
   return {.result = Result::kDone, .durable_at = sequence};
 }
 
-void Engine::State::replaced(const JobRecord& before, const JobRecord& after) noexcept {
+void EngineState::replaced(const JobRecord& before, const JobRecord& after) noexcept {
   Tube& tube = tube_numbered(after.tube);
   LoadedJob* job = loaded(after.id);
   if (job == nullptr) {

@@ -73,7 +73,7 @@ std::string reason_of(const JobRecord& job, std::span<const Attempt> story) {
   return "buried";
 }
 
-void Engine::State::check(const RetryPolicy& policy) {
+void EngineState::check(const RetryPolicy& policy) {
   constexpr std::uint32_t kPercent = 100;
   const auto refuse = [](const std::string& what) {
     throw std::invalid_argument("queue engine: " + what);
@@ -86,19 +86,19 @@ void Engine::State::check(const RetryPolicy& policy) {
            std::to_string(kLastDue));
 }
 
-const RetryPolicy& Engine::State::policy_of(const JobRecord& job) {
+const RetryPolicy& EngineState::policy_of(const JobRecord& job) {
   if (job.extras->retry != RetryPolicy()) return job.extras->retry;
   return tube_numbered(job.tube).head().record.settings->retry;
 }
 
-bool Engine::State::end_is_stored(const LoadedJob& job, Ending ending) {
+bool EngineState::end_is_stored(const LoadedJob& job, Ending ending) {
   if (!job.record.extras && !job.tube->head().record.settings) return false;
   if (job.record.extras->cancel_asked) return true;
   const RetryPolicy& policy = policy_of(job.record);
   return ending == Ending::kLost ? policy.lost_fails : policy != RetryPolicy();
 }
 
-void Engine::State::queue_ending(LoadedJob& job, std::optional<Ending> ending) noexcept {
+void EngineState::queue_ending(LoadedJob& job, std::optional<Ending> ending) noexcept {
   std::string worker = job.holder == nullptr ? std::string() : job.holder->name;
   queued_endings.try_emplace(job.record.id) = {.ending = ending, .worker = std::move(worker)};
   detach(job);
@@ -119,13 +119,13 @@ void Engine::State::queue_ending(LoadedJob& job, std::optional<Ending> ending) n
 // The jobs of one tube have turns that follow each other. The first of them has the turn that is
 // next now, and so stands beside the first ones of other tubes. (These are fair queues by start
 // times: Goyal, Vin and Cheng, "Start-time fair queueing", 1996.)
-Tick Engine::State::next_end_turn(Tube& of) noexcept {
+Tick EngineState::next_end_turn(Tube& of) noexcept {
   Tube& tube = of.head();
   tube.end_turn = std::max(tube.end_turn + 1, end_turn);
   return tube.end_turn;
 }
 
-PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attempt, const Failure& failure) {
+PlannedEnd EngineState::plan_end(LoadedJob& job, Attempt attempt, const Failure& failure) {
   PlannedEnd end{.job = &job, .after = {}};
   if (job.record.extras->cancel_asked) {
     add_removal(job.record, Work::kNotDone);
@@ -160,7 +160,7 @@ PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attempt, const Failur
   return end;
 }
 
-PlannedEnd Engine::State::plan_end(LoadedJob& job) {
+PlannedEnd EngineState::plan_end(LoadedJob& job) {
   PlannedEnd end{.job = &job, .after = {}};
   const JobExtras& before = *job.record.extras;
   if (before.cancel_asked || before.at_expiry == AtExpiry::kDrop) {
@@ -179,7 +179,7 @@ PlannedEnd Engine::State::plan_end(LoadedJob& job) {
 }
 
 // A story that is damaged begins anew: the job needs an end all the same.
-void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
+void EngineState::add_to_story(const JobRecord& job, Attempt attempt) {
   std::vector<Attempt> story;
   try {
     if (job.extras->has_story) story = store.story(job.id);
@@ -192,7 +192,7 @@ void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
   changes.stories.push_back({job.id, std::move(story)});
 }
 
-void Engine::State::finish_end(const PlannedEnd& end) noexcept {
+void EngineState::finish_end(const PlannedEnd& end) noexcept {
   LoadedJob& job = *end.job;
   if (const QueuedEnding* const how = queued_endings.find(job.record.id)) {
     if (!how->ending) job.tube->count_ending(-1);
@@ -215,12 +215,12 @@ void Engine::State::finish_end(const PlannedEnd& end) noexcept {
   enqueue(job);
 }
 
-void Engine::State::finish_ends(const std::vector<PlannedEnd>& ends) noexcept {
+void EngineState::finish_ends(const std::vector<PlannedEnd>& ends) noexcept {
   for (const PlannedEnd& end : ends) finish_end(end);
 }
 
-void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
-                                 std::size_t budget) {
+void EngineState::end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
+                               std::size_t budget) {
   if (pending_endings.held.empty() || clock.mono() < endings_at) return;
   if (!store.has_room()) {
     endings_at = clock.mono() + kAwaitRoom;
@@ -270,13 +270,13 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
 
 // --- Expiry
 
-void Engine::State::await_expiry(LoadedJob& job) {
+void EngineState::await_expiry(LoadedJob& job) {
   const Tick when = clock.tick_of(clock.expiry_of(job.record));
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
   expiries.reschedule(job, Moment{std::max(when, clock.tick() + 1)});
 }
 
-void Engine::State::expire(std::vector<Tube*>& served, std::size_t budget) {
+void EngineState::expire(std::vector<Tube*>& served, std::size_t budget) {
   expiries.advance(
       clock.tick(),
       [this, &served](TimerNode& node) {
@@ -288,7 +288,7 @@ void Engine::State::expire(std::vector<Tube*>& served, std::size_t budget) {
       budget);
 }
 
-void Engine::State::decide_doubted(std::vector<Tube*>& served, std::size_t budget) {
+void EngineState::decide_doubted(std::vector<Tube*>& served, std::size_t budget) {
   if (doubted.held.empty()) return;
   if (to_decide == 0 && !clock.is_in_doubt()) to_decide = doubted.held.size();
   to_decide = std::min(to_decide, doubted.held.size());
@@ -305,14 +305,14 @@ void Engine::State::decide_doubted(std::vector<Tube*>& served, std::size_t budge
   }
 }
 
-bool Engine::State::may_load(const Tube& tube) const {
+bool EngineState::may_load(const Tube& tube) const {
   constexpr std::size_t kMost = 10'000;
   constexpr std::size_t kMostDoubted = 100'000;
   if (pending_endings.held.size() >= kMost) return false;
   return doubted.held.size() < kMostDoubted || tube.ending == 0;
 }
 
-void Engine::State::set_deadline(LoadedJob& job, std::uint64_t mono) {
+void EngineState::set_deadline(LoadedJob& job, std::uint64_t mono) {
   Client& holder = *job.holder;
   holder.deadlines.erase(holder.deadlines.iterator_to(job));
   ttrs.reschedule(job, Moment{mono});

@@ -35,8 +35,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
 }
 
 // Returns the due time from which on no job that is not buried can be meant.
-template <class State>
-UtcMs end_of(const State& state, const Tube& tube, const JobFilter& filter) {
+UtcMs end_of(const EngineState& state, const Tube& tube, const JobFilter& filter) {
   if (!filter.admits_any(kScheduled)) return 0;
   const bool any_due = filter.admits_any(bit_of(JobState::kDelayed)) || !state.to_place.empty();
   if (any_due) return filter.due_before;
@@ -102,9 +101,8 @@ std::optional<JobCursor> to_cursor(std::string_view text) {
   return kind == 'b' && cursor.burial > 0 ? std::optional(cursor) : std::nullopt;
 }
 
-Engine::State::NextListed Engine::State::NextListed::in(const State& state, const Tube& lane,
-                                                        const JobFilter& filter,
-                                                        const JobCursor& from, std::size_t limit) {
+NextListed NextListed::in(const EngineState& state, const Tube& lane, const JobFilter& filter,
+                          const JobCursor& from, std::size_t limit) {
   const std::uint32_t number = lane.record.number;
   NextListed found;
   const std::uint64_t gaps = state.store.scans_around_damage();
@@ -129,7 +127,7 @@ Engine::State::NextListed Engine::State::NextListed::in(const State& state, cons
   return found;
 }
 
-Tube* Engine::State::NextListed::lane_of(State& state, JobListing& list) {
+Tube* NextListed::lane_of(EngineState& state, JobListing& list) {
   Tube* const tube = state.tubes.find(list.tube);
   if (tube == nullptr) return nullptr;
   if (!list.filter.group.empty()) return state.tubes.find(*tube, list.filter.group);
@@ -140,7 +138,7 @@ Tube* Engine::State::NextListed::lane_of(State& state, JobListing& list) {
   return lane;
 }
 
-void Engine::State::NextListed::pass(Tube& lane, JobListing& list) {
+void NextListed::pass(Tube& lane, JobListing& list) {
   const Tube* const next = list.filter.group.empty() ? lane.head().lane_after(lane) : nullptr;
   list.done = next == nullptr;
   if (list.done) return;
@@ -148,16 +146,16 @@ void Engine::State::NextListed::pass(Tube& lane, JobListing& list) {
   list.move_to({});
 }
 
-void Engine::State::NextListed::pass(State& state, const JobRecord& job, JobListing& list,
-                                     std::vector<ListedJob>& meant) {
+void NextListed::pass(EngineState& state, const JobRecord& job, JobListing& list,
+                      std::vector<ListedJob>& meant) {
   list.move_to(JobCursor::after(job));
   ++list.looked_at;
   const JobState is = state.state_of(job);
   if (list.filter.admits(job, is)) meant.push_back(state.listed(job, is));
 }
 
-std::vector<ListedJob> Engine::State::NextListed::of_lane(State& state, const Tube& lane,
-                                                          JobListing& list, std::size_t limit) {
+std::vector<ListedJob> NextListed::of_lane(EngineState& state, const Tube& lane, JobListing& list,
+                                           std::size_t limit) {
   std::vector<ListedJob> meant;
   const NextListed found =
       in(state, lane, list.filter, list.next, std::clamp(limit, kLeastRecords, kMostRecords));
@@ -171,20 +169,20 @@ std::vector<ListedJob> Engine::State::NextListed::of_lane(State& state, const Tu
   return meant;
 }
 
-std::vector<ListedJob> Engine::list_jobs(Now now, JobListing& list, std::size_t limit) {
-  State& s = *state_;
+std::vector<ListedJob> EngineReports::list_jobs(Now now, JobListing& list, std::size_t limit) {
+  EngineState& s = state_;
   s.advance(now);
   if (list.done || limit == 0) return {};
   Tube* tube = s.tubes.find(list.tube);
   if (tube != nullptr && list.filter.group.empty() && tube->groups)
-    return State::NextListed::of_lanes(s, *tube, list, limit);
+    return NextListed::of_lanes(s, *tube, list, limit);
   if (tube != nullptr && !list.filter.group.empty()) tube = s.tubes.find(*tube, list.filter.group);
   list.done = tube == nullptr;
   if (list.done) return {};
-  return State::NextListed::of_lane(s, *tube, list, limit);
+  return NextListed::of_lane(s, *tube, list, limit);
 }
 
-ListedJob Engine::State::listed(const JobRecord& job, JobState state) {
+ListedJob EngineState::listed(const JobRecord& job, JobState state) {
   ListedJob listed{.record = job, .state = state};
   show_expiry(listed.record);
   const Tube& tube = tube_numbered(job.tube);

@@ -11,27 +11,27 @@
 namespace carillon::queue {
 
 // Jobs of a list that were found in the store.
-struct Engine::State::NextListed {
+struct NextListed {
   std::vector<JobRecord> jobs = {};
   std::optional<JobCursor> next = {};  // none: after the last of them
   bool done = false;                   // no other job can be meant
   bool incomplete = false;             // damage may hide others that lie between them
 
   // Looks at the lane's next `limit` jobs from the place on.
-  static NextListed in(const State& state, const Tube& lane, const JobFilter& filter,
+  static NextListed in(const EngineState& state, const Tube& lane, const JobFilter& filter,
                        const JobCursor& from, std::size_t limit);
   // Adds the job to `meant` if it is, and moves the list behind it.
-  static void pass(State& state, const JobRecord& job, JobListing& list,
+  static void pass(EngineState& state, const JobRecord& job, JobListing& list,
                    std::vector<ListedJob>& meant);
   // The next jobs of a list of one lane, and of one of all lanes of a tube (lane_merge.cpp).
-  static std::vector<ListedJob> of_lane(State& state, const Tube& lane, JobListing& list,
+  static std::vector<ListedJob> of_lane(EngineState& state, const Tube& lane, JobListing& list,
                                         std::size_t limit);
-  static std::vector<ListedJob> of_lanes(State& state, Tube& head, JobListing& list,
+  static std::vector<ListedJob> of_lanes(EngineState& state, Tube& head, JobListing& list,
                                          std::size_t limit);
 
   // For a change of many jobs, which goes through one lane after the other.
   // Returns the lane where the list goes on; nullptr if there is none.
-  static Tube* lane_of(State& state, JobListing& list);
+  static Tube* lane_of(EngineState& state, JobListing& list);
   // The list has come to the end of a lane.
   static void pass(Tube& lane, JobListing& list);
 };

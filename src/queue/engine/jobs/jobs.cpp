@@ -8,34 +8,34 @@
 
 namespace carillon::queue {
 
-LoadedJob* Engine::State::loaded(JobId id) {
+LoadedJob* EngineState::loaded(JobId id) {
   const auto* found = jobs.find(id);
   return found == nullptr ? nullptr : found->get();
 }
 
-LoadedJob* Engine::State::held_by(const Client& client, JobId id) {
+LoadedJob* EngineState::held_by(const Client& client, JobId id) {
   LoadedJob* const job = loaded(id);
   return job != nullptr && job->holder == &client ? job : nullptr;
 }
 
-std::optional<JobRecord> Engine::State::record_of(JobId id) {
+std::optional<JobRecord> EngineState::record_of(JobId id) {
   if (const LoadedJob* job = loaded(id)) return job->record;
   if (id >= next_id) return std::nullopt;
   return store.find(id);
 }
 
-Sequence Engine::State::durable_at(JobId id) {
+Sequence EngineState::durable_at(JobId id) {
   const LoadedJob* job = loaded(id);
   return job != nullptr ? job->sequence : last_sequence;
 }
 
-JobState Engine::State::state_of(const JobRecord& record) {
+JobState EngineState::state_of(const JobRecord& record) {
   if (const LoadedJob* job = loaded(record.id)) return job->state;
   if (record.buried()) return JobState::kBuried;
   return clock.due_of(record) <= clock.utc() ? JobState::kReady : JobState::kDelayed;
 }
 
-JobView Engine::State::view(const JobRecord& record) {
+JobView EngineState::view(const JobRecord& record) {
   return {.id = record.id,
           .body_id = record.body_id(),
           .priority = record.priority,
@@ -43,7 +43,7 @@ JobView Engine::State::view(const JobRecord& record) {
           .durable_at = durable_at(record.id)};
 }
 
-void Engine::State::show_expiry(JobRecord& job) const {
+void EngineState::show_expiry(JobRecord& job) const {
   if (!job.extras) return;
   const UtcMs end = clock.expiry_of(job);
   if (end == job.extras->expires) return;
@@ -52,7 +52,7 @@ void Engine::State::show_expiry(JobRecord& job) const {
   job.extras = detail::Rare(std::move(extras));
 }
 
-LoadedJob& Engine::State::add_to_memory(const JobRecord& record) noexcept {
+LoadedJob& EngineState::add_to_memory(const JobRecord& record) noexcept {
   Tube& tube = tube_numbered(record.tube);
   auto made = std::make_unique<LoadedJob>(record, tube, last_sequence);
   LoadedJob& job = *made;
@@ -62,7 +62,7 @@ LoadedJob& Engine::State::add_to_memory(const JobRecord& record) noexcept {
   return job;
 }
 
-void Engine::State::detach(LoadedJob& job) noexcept {
+void EngineState::detach(LoadedJob& job) noexcept {
   if (!job.order_hook.is_linked()) return;
   Tube& tube = *job.tube;
   switch (job.state) {
@@ -90,7 +90,7 @@ void Engine::State::detach(LoadedJob& job) noexcept {
   }
 }
 
-void Engine::State::enqueue(LoadedJob& job) noexcept {
+void EngineState::enqueue(LoadedJob& job) noexcept {
   const UtcMs when = due_of(job.record);
   if (when <= clock.utc()) return make_ready(job);
 
@@ -108,7 +108,7 @@ void Engine::State::enqueue(LoadedJob& job) noexcept {
   leave_far(tube, stored);
 }
 
-void Engine::State::take_in(const JobRecord& record) noexcept {
+void EngineState::take_in(const JobRecord& record) noexcept {
   Tube& tube = tube_numbered(record.tube);
   if (record.due > clock.utc() && DueKey{record.due, record.id} >= tube.cursor)
     return leave_far(tube, record);
@@ -117,7 +117,7 @@ void Engine::State::take_in(const JobRecord& record) noexcept {
   if (LoadedJob* const still = loaded(record.id)) make_room(tube, *still);
 }
 
-void Engine::State::drop_from_memory(LoadedJob& job) noexcept {
+void EngineState::drop_from_memory(LoadedJob& job) noexcept {
   Tube& tube = *job.tube;
   --tube.loaded;
   if (tube.turn) --tube.sums()->loaded;
@@ -125,7 +125,7 @@ void Engine::State::drop_from_memory(LoadedJob& job) noexcept {
   room_appeared(tube);
 }
 
-void Engine::State::make_ready(LoadedJob& job) noexcept {
+void EngineState::make_ready(LoadedJob& job) noexcept {
   if (job.record.extras) {
     if (job.record.extras->cancel_asked || clock.has_expired(job.record))
       return queue_ending(job, std::nullopt);

@@ -25,8 +25,7 @@ constexpr Millis kTogether = 1'000;
 
 // Returns true if no worker gets the reserved job again: its cancel was asked for, or it has
 // expired and that is not stored yet.
-template <class State>
-bool is_ending(const State& s, const JobRecord& job) {
+bool is_ending(const EngineState& s, const JobRecord& job) {
   const auto* const queued_endings = s.queued_endings.find(job.id);
   return job.extras->cancel_asked || (queued_endings != nullptr && !queued_endings->ending);
 }
@@ -34,7 +33,7 @@ bool is_ending(const State& s, const JobRecord& job) {
 }  // namespace
 
 // Sets what becomes of a put whose key is not free.
-void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
+void EngineState::plan_conflict(const PutOrder& order, PlannedPut& put) {
   using Result = PutOutcome::Result;
   const KeyRecord& owner = *put.owner;
   const bool stands_in_the_way =
@@ -78,7 +77,7 @@ void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
   put.before = std::move(other);
 }
 
-KeyOwner Engine::State::owner_of_key(const JobRecord& job) {
+KeyOwner EngineState::owner_of_key(const JobRecord& job) {
   switch (state_of(job)) {
     case JobState::kDelayed:
       return KeyOwner::kDelayed;
@@ -93,7 +92,7 @@ KeyOwner Engine::State::owner_of_key(const JobRecord& job) {
 }
 
 // Whoever puts a job again that was not done must not be told that it is there.
-void Engine::State::end_key(const JobRecord& job, Work work) {
+void EngineState::end_key(const JobRecord& job, Work work) {
   const JobExtras& extras = *job.extras;
   if (extras.key.empty()) return;
   const std::uint32_t tube = tube_numbered(job.tube).head().record.number;
@@ -104,12 +103,12 @@ void Engine::State::end_key(const JobRecord& job, Work work) {
   add_key_change(before, after);
 }
 
-void Engine::State::sweep_keys_not_after(Millis when) {
+void EngineState::sweep_keys_not_after(Millis when) {
   keys_from = std::min(keys_from, when);
   keys_end = std::min(keys_end, std::max(when, clock.steady() + kTogether));
 }
 
-void Engine::State::sweep_keys(std::size_t budget) try {
+void EngineState::sweep_keys(std::size_t budget) try {
   const Millis steady = clock.steady();
   if (steady < keys_end) return;
   if (!store.has_room()) {

@@ -56,8 +56,7 @@ JobCursor pop(std::vector<JobCursor>& heap) {
 }
 
 // Lists what was found in the lane with the earliest place, and moves the lane on.
-template <class State, class Found>
-void list_from(State& state, const Found& found, JobListing& list, std::size_t limit,
+void list_from(EngineState& state, const NextListed& found, JobListing& list, std::size_t limit,
                std::vector<ListedJob>& meant) {
   list.incomplete = list.incomplete || found.incomplete;
   JobCursor place = pop(list.lanes);
@@ -69,7 +68,7 @@ void list_from(State& state, const Found& found, JobListing& list, std::size_t l
     move_to(JobCursor::of(job));
     const bool others_first = !list.lanes.empty() && list.lanes.front().is_before(place);
     if (others_first || meant.size() == limit) return push(list.lanes, place);
-    Found::pass(state, job, list, meant);
+    NextListed::pass(state, job, list, meant);
     move_to(JobCursor::after(job));
   }
   if (found.next) move_to(*found.next);
@@ -78,8 +77,8 @@ void list_from(State& state, const Found& found, JobListing& list, std::size_t l
 
 }  // namespace
 
-std::vector<ListedJob> Engine::State::NextListed::of_lanes(State& state, Tube& head,
-                                                           JobListing& list, std::size_t limit) {
+std::vector<ListedJob> NextListed::of_lanes(EngineState& state, Tube& head, JobListing& list,
+                                            std::size_t limit) {
   std::vector<ListedJob> meant;
   if (!list.has_lanes) return make_places(head, list), meant;
   std::vector<JobCursor>& heap = list.lanes;

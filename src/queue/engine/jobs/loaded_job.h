@@ -35,7 +35,7 @@ struct LoadedJob : TimerNode {
   JobState state = JobState::kDelayed;
   bool took_token = false;      // when it was reserved last (limits.cpp)
   bool took_own_token = false;  // of its group's own limits
-  // While the job is delayed: Engine::State::due_of(record), as of the last step of the wall clock.
+  // While the job is delayed: EngineState::due_of(record), as of the last step of the wall clock.
   UtcMs due_at = 0;
   // The client that has reserved the job; else nullptr.
   Client* holder = nullptr;

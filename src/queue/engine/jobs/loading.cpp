@@ -23,39 +23,39 @@ constexpr Millis kRoomWait = 100;
 
 }  // namespace
 
-DueKey Engine::State::horizon() const {
+DueKey EngineState::horizon() const {
   return {clock.utc() + options.load_ahead + 1, 0};
 }
 
-Tick Engine::State::time_to_load(UtcMs due_time) const {
+Tick EngineState::time_to_load(UtcMs due_time) const {
   return clock.tick_of(due_time > options.load_ahead ? due_time - options.load_ahead : 0);
 }
 
-void Engine::State::load_not_after(Tube& tube, Tick when) {
+void EngineState::load_not_after(Tube& tube, Tick when) {
   if (!tube.load_time.armed() || when < tube.load_time.expiry())
     loading.reschedule(tube.load_time, Moment{when});
 }
 
-std::size_t Engine::State::most_queued() const {
+std::size_t EngineState::most_queued() const {
   const std::size_t queued = jobs.size() - sums.reserved;
   const std::size_t free = options.max_loaded > queued ? options.max_loaded - queued : 0;
   return std::min(options.max_loaded_per_tube, std::max<std::size_t>(free, 1));
 }
 
-void Engine::State::extend_cursor(Tube& tube) {
+void EngineState::extend_cursor(Tube& tube) {
   if (tube.queued() >= most_queued()) return;
   DueKey known = horizon();
   if (tube.far > 0) known = std::min(known, DueKey{tube.next_far, 0});
   tube.cursor = std::max(tube.cursor, known);
 }
 
-void Engine::State::leave_far(Tube& tube, const JobRecord& record) noexcept {
+void EngineState::leave_far(Tube& tube, const JobRecord& record) noexcept {
   tube.next_far = tube.far == 0 ? record.due : std::min(tube.next_far, record.due);
   if (!tube.starved) load_not_after(tube, time_to_load(tube.next_far));
   note_far(tube, record, +1);
 }
 
-void Engine::State::make_room(Tube& tube, LoadedJob& newest) noexcept {
+void EngineState::make_room(Tube& tube, LoadedJob& newest) noexcept {
   constexpr std::size_t kAtOnce = 16;
   const bool is_ready = newest.state == JobState::kReady;  // so it is not among the delayed ones
   drop_surplus(tube, kAtOnce);
@@ -64,7 +64,7 @@ void Engine::State::make_room(Tube& tube, LoadedJob& newest) noexcept {
   if (is_ready && (no_room || no_memory)) drop_for_room(newest);
 }
 
-std::size_t Engine::State::drop_surplus(Tube& tube, std::size_t budget) {
+std::size_t EngineState::drop_surplus(Tube& tube, std::size_t budget) {
   std::size_t dropped = 0;
   for (; tube.queued() > most_queued() && !tube.delayed.empty(); ++dropped) {
     if (dropped == budget) {
@@ -76,7 +76,7 @@ std::size_t Engine::State::drop_surplus(Tube& tube, std::size_t budget) {
   return dropped;
 }
 
-void Engine::State::drop_for_room(LoadedJob& job) {
+void EngineState::drop_for_room(LoadedJob& job) {
   Tube& tube = *job.tube;
   tube.cursor = std::min(tube.cursor, job.due_key());
   const JobRecord stored = job.record;
@@ -87,7 +87,7 @@ void Engine::State::drop_for_room(LoadedJob& job) {
   starve(tube);
 }
 
-void Engine::State::room_appeared(Tube& tube) {
+void EngineState::room_appeared(Tube& tube) {
   const std::size_t most = most_queued();
   if (!tube.starved || tube.queued() >= most) return;
   // A scan for each job that leaves would read one record at a time. So wait until a quarter has
@@ -96,7 +96,7 @@ void Engine::State::room_appeared(Tube& tube) {
   load_not_after(tube, load_at);
 }
 
-std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
+std::size_t EngineState::load(Tube& tube, std::size_t budget) {
   tube.starved = false;
   if (tube.far == 0) return 0;
   if (!may_load(tube)) {
@@ -116,7 +116,7 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   return records.size();
 }
 
-void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::size_t limit) {
+void EngineState::load(Tube& tube, std::span<const JobRecord> records, std::size_t limit) {
   // No job that stays in the store is due before this; none if no job stays there.
   std::optional<UtcMs> rest_due;
   if (records.size() == limit) rest_due = records.back().due;
@@ -142,13 +142,13 @@ void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::si
 
 // Neither the command that happens to run nor the other tubes are at fault. So this does not throw;
 // Engine::advance does.
-void Engine::State::loading_failed(TubeTimer& timer, const StoreError& error) {
+void EngineState::loading_failed(TubeTimer& timer, const StoreError& error) {
   constexpr Millis kRetry = 1'000;
   load_failure = error.what();
   loading.reschedule(timer, Moment{clock.tick() + kRetry});
 }
 
-void Engine::State::load_what_is_due(Tube& tube) try {
+void EngineState::load_what_is_due(Tube& tube) try {
   // Begin with small scans: in most cases the first one already meets a job that is not due.
   constexpr std::size_t kFirst = 16;
   std::size_t budget = std::min(kFirst, options.step);
@@ -161,7 +161,7 @@ void Engine::State::load_what_is_due(Tube& tube) try {
   loading_failed(tube.load_time, error);
 }
 
-void Engine::State::look_at_all(const std::deque<Tube*>& order) {
+void EngineState::look_at_all(const std::deque<Tube*>& order) {
   constexpr std::size_t kAtOnce = 1'000;  // tubes whose records are in memory together
   std::vector<Tube*> some;
   for (Tube* tube : order) {
@@ -170,7 +170,7 @@ void Engine::State::look_at_all(const std::deque<Tube*>& order) {
   }
 }
 
-void Engine::State::look_at(const std::vector<Tube*>& those) {
+void EngineState::look_at(const std::vector<Tube*>& those) {
   const std::size_t limit = std::min<std::size_t>(16, most_queued());
   std::vector<std::uint32_t> numbers;
   for (const Tube* tube : those) numbers.push_back(tube->record.number);
@@ -198,7 +198,7 @@ void Engine::State::look_at(const std::vector<Tube*>& those) {
   }
 }
 
-Engine::State::FarJobs Engine::State::scan_far(Tube& tube, DueKey from, std::size_t limit) {
+EngineState::FarJobs EngineState::scan_far(Tube& tube, DueKey from, std::size_t limit) {
   constexpr std::size_t kScan = 16;
   FarJobs found{.jobs = {}, .next = from, .more = tube.far > 0};
   if (!found.more) return found;

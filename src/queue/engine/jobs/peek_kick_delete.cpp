@@ -28,8 +28,7 @@ JobRecord kicked(const JobRecord& before, const JobHistory& history, const Engin
 constexpr std::size_t kLanesAtOnce = 16;
 
 // Looks for the first delayed job of a lane. Returns false if it is to be looked for further.
-template <class State>
-bool first_delayed(State& s, Tube& lane, DelayedPeek& peek) {
+bool first_delayed(EngineState& s, Tube& lane, DelayedPeek& peek) {
   const auto found = [&](UtcMs due, JobId id) {
     if (peek.best == DueKey() || DueKey{due, id} < peek.best) peek.best = {due, id};
     return true;
@@ -51,11 +50,10 @@ void begin_lane(Kick& kick) {
 
 // Returns the records of the buried or delayed jobs of the kick's next step in a lane, and whether
 // more can follow.
-template <class State>
-typename State::FarJobs next_in_lane(State& s, Tube& lane, Kick& kick) {
+EngineState::FarJobs next_in_lane(EngineState& s, Tube& lane, Kick& kick) {
   const auto limit = static_cast<std::size_t>(
-      std::min<std::uint64_t>(kick.bound - kick.kicked, Engine::kKickStep));
-  typename State::FarJobs found{.jobs = {}, .next = {}, .more = true};
+      std::min<std::uint64_t>(kick.bound - kick.kicked, EngineJobs::kKickStep));
+  EngineState::FarJobs found{.jobs = {}, .next = {}, .more = true};
   if (kick.buried) {
     if (lane.record.buried > 0)
       found.jobs = s.store.scan_buried(lane.record.number, kick.next_burial, limit);
@@ -78,8 +76,7 @@ typename State::FarJobs next_in_lane(State& s, Tube& lane, Kick& kick) {
 
 // The same in a tube, in the order of the peeks: the jobs without a group come first, then those of
 // one group after the other. The kick is done if no more can follow.
-template <class State>
-std::vector<JobRecord> next_to_kick(State& s, Tube& tube, Kick& kick) {
+std::vector<JobRecord> next_to_kick(EngineState& s, Tube& tube, Kick& kick) {
   Tube* lane = tube.lane_from(kick.lane);
   for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
     if (lane->is_lane() && lane->record.number != kick.lane) begin_lane(kick);  // that one is gone
@@ -99,28 +96,28 @@ std::vector<JobRecord> next_to_kick(State& s, Tube& tube, Kick& kick) {
 
 }  // namespace
 
-std::optional<JobRecord> Engine::State::record_to_remove(const Client& client, JobId id) {
+std::optional<JobRecord> EngineState::record_to_remove(const Client& client, JobId id) {
   const LoadedJob* job = loaded(id);
   const bool others = job != nullptr && job->state == JobState::kReserved && job->holder != &client;
   return others ? std::nullopt : record_of(id);
 }
 
 // A ready job may have been done by a worker that exceeded its ttr.
-Work Engine::State::work_of(const JobRecord& record) {
+Work EngineState::work_of(const JobRecord& record) {
   if (record.extras->cancel_asked) return Work::kNotDone;
   const JobState state = state_of(record);
   const bool may_be_done = state == JobState::kReserved || state == JobState::kReady;
   return may_be_done ? Work::kDone : Work::kNotDone;
 }
 
-void Engine::State::add_removal(const JobRecord& record, Work work) {
+void EngineState::add_removal(const JobRecord& record, Work work) {
   add_change(record, std::nullopt);
   if (!record.extras) return;
   end_key(record, work);
   if (record.extras->has_story) changes.stories.push_back({record.id, {}});
 }
 
-Tube& Engine::State::finish_removal(const JobRecord& record) noexcept {
+Tube& EngineState::finish_removal(const JobRecord& record) noexcept {
   Tube& tube = tube_numbered(record.tube);
   ++tube.head().deletes;
   ++totals.deleted;
@@ -134,7 +131,7 @@ Tube& Engine::State::finish_removal(const JobRecord& record) noexcept {
 }
 
 // The record may be that of the job in memory, which is gone then.
-Sequence Engine::State::remove(const JobRecord& record, Work work) {
+Sequence EngineState::remove(const JobRecord& record, Work work) {
   add_removal(record, work);
   const Sequence sequence = append();
   Tube& tube = finish_removal(record);
@@ -143,32 +140,32 @@ Sequence Engine::State::remove(const JobRecord& record, Work work) {
   return sequence;
 }
 
-Outcome Engine::remove(ClientId id, Now now, JobId job_id) {
-  State& s = *state_;
+Outcome EngineJobs::remove(ClientId id, Now now, JobId job_id) {
+  EngineState& s = state_;
   s.advance(now);
   const std::optional<JobRecord> record = s.record_to_remove(s.client(id), job_id);
   if (!record) return {.done = false, .durable_at = s.last_sequence};
   return {.done = true, .durable_at = s.remove(*record, s.work_of(*record))};
 }
 
-std::optional<JobView> Engine::peek(Now now, JobId id) {
-  State& s = *state_;
+std::optional<JobView> EngineJobs::peek(Now now, JobId id) {
+  EngineState& s = state_;
   s.advance(now);
   const std::optional<JobRecord> record = s.record_of(id);
   if (!record) return std::nullopt;
   return s.view(*record);
 }
 
-std::optional<JobView> Engine::peek_ready(ClientId id, Now now) {
-  State& s = *state_;
+std::optional<JobView> EngineJobs::peek_ready(ClientId id, Now now) {
+  EngineState& s = state_;
   s.advance(now);
   const LoadedJob* const first = s.client(id).tube_in_use->first();
   if (first == nullptr) return std::nullopt;
   return s.view(first->record);
 }
 
-void Engine::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
-  State& s = *state_;
+void EngineJobs::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
+  EngineState& s = state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
   Tube* lane = tube.lane_from(peek.lane);
@@ -190,8 +187,8 @@ void Engine::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
   }
 }
 
-std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
-  State& s = *state_;
+std::optional<JobView> EngineJobs::peek_buried(ClientId id, Now now) {
+  EngineState& s = state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
   const Tube* const lane = tube.groups ? tube.groups->with_buried() : &tube;
@@ -202,7 +199,7 @@ std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
   return s.view(first.front());
 }
 
-Sequence Engine::State::kick(const std::vector<JobRecord>& records, Anew anew) {
+Sequence EngineState::kick(const std::vector<JobRecord>& records, Anew anew) {
   for (const JobRecord& before : records) {
     const LoadedJob* job = loaded(before.id);
     JobRecord after = kicked(before, job != nullptr ? job->history : before.history, clock);
@@ -235,8 +232,8 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records, Anew anew) {
   return sequence;
 }
 
-void Engine::kick(ClientId id, Now now, Kick& kick) {
-  State& s = *state_;
+void EngineJobs::kick(ClientId id, Now now, Kick& kick) {
+  EngineState& s = state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
   if (!std::exchange(kick.begun, true)) {
@@ -257,8 +254,8 @@ void Engine::kick(ClientId id, Now now, Kick& kick) {
   }
 }
 
-Outcome Engine::kick_job(Now now, JobId id) {
-  State& s = *state_;
+Outcome EngineJobs::kick_job(Now now, JobId id) {
+  EngineState& s = state_;
   s.advance(now);
   const std::optional<JobRecord> record = s.record_of(id);
   if (!record) return {.done = false, .durable_at = s.last_sequence};
@@ -268,8 +265,8 @@ Outcome Engine::kick_job(Now now, JobId id) {
   return {.done = true, .durable_at = s.kick({*record})};
 }
 
-bool Engine::pause(Now now, std::string_view name, Millis duration) {
-  State& s = *state_;
+bool EngineTubes::pause(Now now, std::string_view name, Millis duration) {
+  EngineState& s = state_;
   s.advance(now);
   Tube* tube = s.tubes.find(name);
   if (tube == nullptr) return false;

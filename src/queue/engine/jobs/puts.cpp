@@ -13,27 +13,21 @@
 
 namespace carillon::queue {
 
-void Engine::use(ClientId id, std::string_view tube) {
-  state_->use(state_->client(id), state_->tube_named(tube));
+void EngineJobs::use(ClientId id, std::string_view tube) {
+  state_.use(state_.client(id), state_.tube_named(tube));
 }
 
-const std::string& Engine::tube_in_use(ClientId id) const {
-  return state_->client(id).tube_in_use->record.name;
+const std::string& EngineJobs::tube_in_use(ClientId id) const {
+  return state_.client(id).tube_in_use->record.name;
 }
 
-bool Engine::fits(Now now, Millis delay) const {
-  EngineClock then = state_->clock;
-  then.observe(now);
-  return then.fits(delay, std::nullopt);
-}
-
-JobId Engine::State::give_id() {
+JobId EngineState::give_id() {
   if (next_id > kLastId)
     throw StoreError("the last id, " + std::to_string(kLastId) + ", was given: no job can be put");
   return next_id++;
 }
 
-PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_view body) {
+PutOutcome EngineJobs::put(ClientId id, Now now, const PutOrder& order, std::string_view body) {
   LargeBody large{.bytes = static_cast<std::uint32_t>(body.size())};
   if (body.size() <= kBodyPiece) return put(id, now, order, large, body);
   large = begin_body(large.bytes);
@@ -49,13 +43,13 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
   }
 }
 
-PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeBody& body) {
+PutOutcome EngineJobs::put(ClientId id, Now now, const PutOrder& order, const LargeBody& body) {
   return put(id, now, order, body, {});
 }
 
-PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeBody& of,
-                       std::string_view body) {
-  State& s = *state_;
+PutOutcome EngineJobs::put(ClientId id, Now now, const PutOrder& order, const LargeBody& of,
+                           std::string_view body) {
+  EngineState& s = state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
   try {
@@ -72,13 +66,13 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   }
 }
 
-std::optional<UtcMs> Engine::State::expiry(Millis in, std::optional<UtcMs> at) const {
+std::optional<UtcMs> EngineState::expiry(Millis in, std::optional<UtcMs> at) const {
   if (at == kNeverExpires || (!at && in == 0)) return 0;
   if (!clock.fits(in, at)) return std::nullopt;
   return std::max<UtcMs>(1, at.value_or(clock.utc_from() + in));
 }
 
-std::int64_t Engine::State::lead_of_expiry(UtcMs expires, bool is_moment) const {
+std::int64_t EngineState::lead_of_expiry(UtcMs expires, bool is_moment) const {
   return expires == 0 || is_moment ? kNoLead : clock.lead();
 }
 
@@ -88,8 +82,8 @@ NeverRuns::NeverRuns(Millis due_in, Millis expires_in)
                             " ms: no worker would get it") {}
 
 // All of a spread counts: else it would be chance whether the job runs.
-void Engine::State::require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread,
-                                        UtcMs expires) const {
+void EngineState::require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread,
+                                      UtcMs expires) const {
   const UtcMs from = clock.utc_from();
   const UtcMs first = at.value_or(in > 0 ? from + in : clock.utc());
   const UtcMs last = first + (spread > 0 ? spread - 1 : 0);
@@ -97,7 +91,7 @@ void Engine::State::require_time_to_run(Millis in, std::optional<UtcMs> at, Mill
   throw NeverRuns(last - std::min(last, from), expires - std::min(expires, from));
 }
 
-PlannedPut Engine::State::check_put(Tube& tube, const PutOrder& order, JobId body_id) {
+PlannedPut EngineState::check_put(Tube& tube, const PutOrder& order, JobId body_id) {
   using Result = PutOutcome::Result;
   check(order.retry);
   static constexpr Millis kTooLong = kLastDue + 1;
@@ -132,15 +126,15 @@ PlannedPut Engine::State::check_put(Tube& tube, const PutOrder& order, JobId bod
   return put;
 }
 
-void Engine::State::check_attributes(std::string_view attributes) {
+void EngineState::check_attributes(std::string_view attributes) {
   if (attributes.size() <= kMaxAttributes) return;
   throw std::invalid_argument("attributes: " + std::to_string(attributes.size()) +
                               " bytes; the most is " + std::to_string(kMaxAttributes));
 }
 
 // So a put that is sent again learns what became of the first one.
-PlannedPut Engine::State::plan_client_put(Tube& tube, const PutOrder& order, const LargeBody& of,
-                                          std::string_view body) {
+PlannedPut EngineState::plan_client_put(Tube& tube, const PutOrder& order, const LargeBody& of,
+                                        std::string_view body) {
   using Result = PutOutcome::Result;
   const bool refuses = tube.refuses_puts();
   if (!refuses && tube.lets_put(1, clock.mono())) return plan_put(tube, order, of, body);
@@ -151,8 +145,8 @@ PlannedPut Engine::State::plan_client_put(Tube& tube, const PutOrder& order, con
 }
 
 // A body that has no id yet gets the id of its job; if it replaces another body, a new one.
-PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const LargeBody& of,
-                                   std::string_view body) {
+PlannedPut EngineState::plan_put(Tube& tube, const PutOrder& order, const LargeBody& of,
+                                 std::string_view body) {
   PlannedPut put = check_put(tube, order, of.id != 0 ? of.id : next_id);
   if (!put.outcome.done()) return put;
   Tube& lane = lane_named(tube, order.group);
@@ -188,7 +182,7 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
   return put;
 }
 
-void Engine::State::finish_put(const PlannedPut& put) noexcept {
+void EngineState::finish_put(const PlannedPut& put) noexcept {
   const JobRecord& record = put.after;
   if (put.before) return replaced(*put.before, record);
   ++tube_numbered(record.tube).head().total;
@@ -196,8 +190,8 @@ void Engine::State::finish_put(const PlannedPut& put) noexcept {
   if (!record.buried()) take_in(record);
 }
 
-LargeBody Engine::begin_body(std::uint32_t bytes) {
-  State& s = *state_;
+LargeBody EngineJobs::begin_body(std::uint32_t bytes) {
+  EngineState& s = state_;
   const JobId id = s.give_id();
   s.changes.clear();
   s.changes.begun = {id, bytes};
@@ -205,22 +199,22 @@ LargeBody Engine::begin_body(std::uint32_t bytes) {
   return {.id = id, .bytes = bytes};
 }
 
-void Engine::add_piece(LargeBody& body, std::string_view piece) {
-  State& s = *state_;
+void EngineJobs::add_piece(LargeBody& body, std::string_view piece) {
+  EngineState& s = state_;
   s.changes.clear();
   s.changes.piece = {body.id, static_cast<std::uint32_t>(body.put / kBodyPiece), piece};
   s.append();
   body.put += static_cast<std::uint32_t>(piece.size());
 }
 
-void Engine::give_up(const LargeBody& body) {
-  State& s = *state_;
+void EngineJobs::give_up(const LargeBody& body) {
+  EngineState& s = state_;
   s.changes.clear();
   s.changes.given_up = {body.id, body.bytes};
   s.append();
 }
 
-void Engine::State::give_up_unfinished(const std::vector<UnfinishedBody>& bodies) try {
+void EngineState::give_up_unfinished(const std::vector<UnfinishedBody>& bodies) try {
   for (const UnfinishedBody& body : bodies) {
     changes.given_up = body;
     append();

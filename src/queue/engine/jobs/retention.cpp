@@ -23,12 +23,12 @@ Retained& retained_of(Tube& tube) {
 
 }  // namespace
 
-void Engine::State::Retention::look_not_after(State& s, Tube& tube, Tick when) noexcept {
+void Retention::look_not_after(EngineState& s, Tube& tube, Tick when) noexcept {
   TubeTimer& time = retained_of(tube).time;
   if (!time.armed() || when < time.expiry()) s.loading.reschedule(time, Moment{when});
 }
 
-void Engine::State::Retention::follow(State& s, Tube& tube) noexcept {
+void Retention::follow(EngineState& s, Tube& tube) noexcept {
   if (retention_of(tube) == 0) {
     if (tube.retained) s.loading.cancel(tube.retained->time);
     return tube.retained.reset();  // the timers of its lanes find out
@@ -37,7 +37,7 @@ void Engine::State::Retention::follow(State& s, Tube& tube) noexcept {
   look_not_after(s, tube, s.clock.tick());
 }
 
-void Engine::State::Retention::await(State& s, Tube& lane, const JobRecord& job) noexcept {
+void Retention::await(EngineState& s, Tube& lane, const JobRecord& job) noexcept {
   const auto end = end_of(s, job, retention_of(lane));
   if (!end) return;
   Retained& retained = retained_of(lane);
@@ -45,8 +45,7 @@ void Engine::State::Retention::await(State& s, Tube& lane, const JobRecord& job)
   look_not_after(s, lane, std::max(s.clock.tick_of(*end), s.clock.tick() + 1));
 }
 
-std::optional<UtcMs> Engine::State::Retention::end_of(const State& s, const JobRecord& job,
-                                                      Millis kept) {
+std::optional<UtcMs> Retention::end_of(const EngineState& s, const JobRecord& job, Millis kept) {
   const JobExtras& extras = *job.extras;
   if (kept == 0 || extras.death == Death::kNone || extras.died == 0) return std::nullopt;
   JobRecord counted{.due = std::min(extras.died + kept, kLastDue), .history = {}};
@@ -56,7 +55,7 @@ std::optional<UtcMs> Engine::State::Retention::end_of(const State& s, const JobR
 }
 
 // Those that have buried jobs are looked at next.
-std::size_t Engine::State::Retention::look_at_lanes(State& s, Tube& tube, std::size_t budget) {
+std::size_t Retention::look_at_lanes(EngineState& s, Tube& tube, std::size_t budget) {
   std::uint32_t& next = tube.retained->lane;
   std::size_t looked = 0;
   for (; next != 0 && looked < budget; ++looked) {
@@ -69,8 +68,8 @@ std::size_t Engine::State::Retention::look_at_lanes(State& s, Tube& tube, std::s
   return looked;
 }
 
-std::size_t Engine::State::Retention::go_on(State& s, Tube& tube, std::size_t budget,
-                                            std::vector<std::uint32_t>& emptied) {
+std::size_t Retention::go_on(EngineState& s, Tube& tube, std::size_t budget,
+                             std::vector<std::uint32_t>& emptied) {
   const Millis kept = retention_of(tube);
   if (kept == 0) {
     tube.retained.reset();
@@ -109,7 +108,7 @@ std::size_t Engine::State::Retention::go_on(State& s, Tube& tube, std::size_t bu
   return looked;
 }
 
-void Engine::State::Retention::remove_all(State& s, const std::vector<JobRecord>& jobs) {
+void Retention::remove_all(EngineState& s, const std::vector<JobRecord>& jobs) {
   for (const JobRecord& job : jobs) s.add_removal(job, Work::kNotDone);
   s.append();
   for (const JobRecord& job : jobs) {
@@ -118,7 +117,7 @@ void Engine::State::Retention::remove_all(State& s, const std::vector<JobRecord>
   }
 }
 
-bool Engine::State::Retention::check_invariants(const State& s, const Tube& lane) {
+bool Retention::check_invariants(const EngineState& s, const Tube& lane) {
   if (retention_of(lane) == 0 || lane.record.buried == 0) return true;
   const Tube& head = lane.head();
   const bool waits = head.retained && head.retained->lane != 0 && head.retained->time.armed();

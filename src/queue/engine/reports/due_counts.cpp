@@ -61,8 +61,7 @@ void share_the_rest(DueCounts& counts) {
   }
 }
 
-template <class State>
-void begin(const State& s, const Tube& tube, DueCounts& counts) {
+void begin(const EngineState& s, const Tube& tube, DueCounts& counts) {
   counts.now = s.clock.utc();
   counts.delayed = tube.all_delayed();
   counts.jobs.assign(spans_of(counts), 0);
@@ -105,8 +104,7 @@ void begin_estimates(const Tube& tube, DueCounts& counts) {
 }
 
 // Counts the next jobs one by one.
-template <class State>
-void count_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
+void count_next(EngineState& s, Tube& tube, const Tube& lane, DueCounts& counts) {
   const auto jobs = s.store.scan_due(lane.record.number, counts.next, kJobsAtOnce);
   for (const JobRecord& job : jobs) {
     counts.next = {job.due, job.id + 1};
@@ -148,8 +146,7 @@ UtcMs behind_erased(const DueCounts& counts) {
 }
 
 // Counts the next jobs that the store's estimates leave out.
-template <class State>
-void count_next_in_memory(State& s, const DueEstimates& store, Tube& tube, const Tube& lane,
+void count_next_in_memory(EngineState& s, const DueEstimates& store, Tube& tube, const Tube& lane,
                           DueCounts& counts) {
   using End = DueEstimates::InMemory::End;
   const auto found = store.scan_due_in_memory(lane.record.number, counts.next, kKeysAtOnce);
@@ -165,8 +162,7 @@ void count_next_in_memory(State& s, const DueEstimates& store, Tube& tube, const
   if (found.end == End::kErased) counts.next = {behind_erased(counts), 0};
 }
 
-template <class State>
-void estimate_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
+void estimate_next(EngineState& s, Tube& tube, const Tube& lane, DueCounts& counts) {
   const auto& store = dynamic_cast<const DueEstimates&>(s.store);
   counts.weights.resize(spans_of(counts) - first_estimated(counts) + 1);
   counts.weighed < counts.weights.size() ? estimate_spans(store, lane, counts)
@@ -175,8 +171,8 @@ void estimate_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
 
 }  // namespace
 
-void Engine::count_due(Now now, DueCounts& counts) {
-  State& s = *state_;
+void EngineReports::count_due(Now now, DueCounts& counts) {
+  EngineState& s = state_;
   s.advance(now);
   const auto& bounds = counts.bounds;
   if (bounds.size() < 2 || bounds.size() > kMostSpans + 1 ||

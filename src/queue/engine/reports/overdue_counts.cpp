@@ -23,7 +23,7 @@ constexpr Millis kSmallStep = 100;
 
 }  // namespace
 
-void Engine::State::starve(Tube& tube) {
+void EngineState::starve(Tube& tube) {
   tube.starved = true;
   if (tube.far_count) return;
   tube.far_count = std::make_unique<FarCount>(tube);
@@ -32,7 +32,7 @@ void Engine::State::starve(Tube& tube) {
   count_not_after(tube, tube.next_far);
 }
 
-void Engine::State::end_count(Tube& tube) {
+void EngineState::end_count(Tube& tube) {
   if (!tube.far_count) return;
   forget_count(tube);
   loading.cancel(tube.far_count->time);
@@ -40,14 +40,14 @@ void Engine::State::end_count(Tube& tube) {
   --far_counts;
 }
 
-void Engine::State::count_after_step(Tube& tube) {
+void EngineState::count_after_step(Tube& tube) {
   if (!tube.far_count) return;
   FarCount& count = *tube.far_count;
   if (count.counted > DueKey{clock.utc() + kSmallStep, 0}) forget_count(tube);
   loading.reschedule(count.time, Moment{clock.tick()});
 }
 
-void Engine::State::forget_count(Tube& tube) {
+void EngineState::forget_count(Tube& tube) {
   FarCount& count = *tube.far_count;
   count_ready(tube, -static_cast<std::int64_t>(count.ready),
               -static_cast<std::int64_t>(count.urgent));
@@ -57,7 +57,7 @@ void Engine::State::forget_count(Tube& tube) {
   count.next = 0;
 }
 
-void Engine::State::count_not_after(Tube& tube, UtcMs when) {
+void EngineState::count_not_after(Tube& tube, UtcMs when) {
   tube.far_count->next = std::min(tube.far_count->next, when);
   TubeTimer& time = tube.far_count->time;
   Tick tick = clock.tick_of(when);
@@ -66,13 +66,13 @@ void Engine::State::count_not_after(Tube& tube, UtcMs when) {
   if (!time.armed() || tick < time.expiry()) loading.reschedule(time, Moment{tick});
 }
 
-void Engine::State::note_far(Tube& tube, const JobRecord& record, int by) noexcept {
+void EngineState::note_far(Tube& tube, const JobRecord& record, int by) noexcept {
   if (record.buried()) return;
   tube.far += static_cast<std::uint64_t>(static_cast<std::int64_t>(by));
   count_far(tube, record, by);
 }
 
-void Engine::State::count_far(Tube& tube, const JobRecord& record, int by) noexcept {
+void EngineState::count_far(Tube& tube, const JobRecord& record, int by) noexcept {
   if (!tube.far_count) return;
   FarCount& count = *tube.far_count;
   if (DueKey{record.due, record.id} >= count.counted) {
@@ -88,7 +88,7 @@ void Engine::State::count_far(Tube& tube, const JobRecord& record, int by) noexc
   count_ready(tube, by, urgent);
 }
 
-std::size_t Engine::State::count_more(Tube& tube, std::size_t budget) {
+std::size_t EngineState::count_more(Tube& tube, std::size_t budget) {
   constexpr std::size_t kAtOnce = 32;  // in most cases few have become ready since the last time
   FarCount& count = *tube.far_count;
   const DueKey from = std::max(count.counted, tube.cursor);

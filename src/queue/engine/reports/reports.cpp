@@ -151,8 +151,7 @@ void check_client(const Client& client, ClientId id) {
   }
 }
 
-template <class State>
-void check_queued_endings(const State& s, std::size_t ending) {
+void check_queued_endings(const EngineState& s, std::size_t ending) {
   const std::size_t held = s.pending_endings.held.size() + s.doubted.held.size();
   check(held == s.queued_endings.size(), "each job that ends has its ending",
         std::to_string(s.queued_endings.size()));
@@ -184,8 +183,7 @@ struct Found {
   }
 };
 
-template <class State>
-void check_tube(State& s, Tube& tube) {
+void check_tube(EngineState& s, Tube& tube) {
   const std::string& name = tube.record.name;
   check(&tube == s.default_tube || tube.referenced(), "a tube that nothing refers to is forgotten",
         name);
@@ -200,13 +198,12 @@ void check_tube(State& s, Tube& tube) {
   check_far_jobs(tube, far);
   check(tube.record.settings->limits == Limits() || tube.limits, "limits hold", name);
   check((*tube.record.settings).put_rate == Limits() || tube.puts, "a rate holds", name);
-  check(State::Retention::check_invariants(s, tube), "a dead job will go in time", name);
+  check(Retention::check_invariants(s, tube), "a dead job will go in time", name);
   check_groups(tube);
   check_line(tube, s.clock);
 }
 
-template <class State>
-void check_sums(const State& s, const Found& found) {
+void check_sums(const EngineState& s, const Found& found) {
   check(found.jobs.urgent == s.sums.urgent && found.jobs.ready == s.sums.ready &&
             found.jobs.reserved == s.sums.reserved && found.jobs.buried == s.sums.buried &&
             found.scheduled == s.scheduled,
@@ -215,8 +212,7 @@ void check_sums(const State& s, const Found& found) {
         std::to_string(found.loaded));
 }
 
-template <class State>
-void check_clients(const State& s, const Found& found) {
+void check_clients(const EngineState& s, const Found& found) {
   std::size_t held = s.pending_endings.held.size() + s.doubted.held.size();
   std::size_t in_lines = 0;
   std::uint64_t waiting = 0;
@@ -239,8 +235,7 @@ void check_clients(const State& s, const Found& found) {
         std::to_string(in_lines));
 }
 
-template <class State>
-void check_ended_keys(const State& s) {
+void check_ended_keys(const EngineState& s) {
   const std::vector<KeyRecord> keys = s.store.scan_ended_keys(0, SIZE_MAX);
   auto counted = static_cast<std::size_t>(std::count_if(
       keys.begin(), keys.end(), [](const KeyRecord& key) { return key.tube == kTokens; }));
@@ -252,8 +247,8 @@ void check_ended_keys(const State& s) {
 
 }  // namespace
 
-std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
-  State& s = *state_;
+std::optional<JobStats> EngineReports::job_stats(Now now, JobId id) {
+  EngineState& s = state_;
   s.advance(now);
   const std::optional<JobRecord> record = s.record_of(id);
   if (!record) return std::nullopt;
@@ -280,8 +275,8 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   return stats;
 }
 
-std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
-  State& s = *state_;
+std::optional<TubeStats> EngineReports::tube_stats(Now now, std::string_view name) {
+  EngineState& s = state_;
   s.advance(now);
   const Tube* tube = s.tubes.find(name);
   if (tube == nullptr) return std::nullopt;
@@ -305,9 +300,9 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   return stats;
 }
 
-std::optional<GroupStats> Engine::group_stats(Now now, std::string_view name,
-                                              std::string_view group) {
-  State& s = *state_;
+std::optional<GroupStats> EngineReports::group_stats(Now now, std::string_view name,
+                                                     std::string_view group) {
+  EngineState& s = state_;
   s.advance(now);
   const Tube* const tube = s.tubes.find(name);
   const Tube* const lane = tube == nullptr ? nullptr : s.tubes.find(*tube, group);
@@ -315,9 +310,9 @@ std::optional<GroupStats> Engine::group_stats(Now now, std::string_view name,
   return stats_of_group(*lane);
 }
 
-std::optional<GroupPage> Engine::list_groups(Now now, std::string_view name, std::uint32_t from,
-                                             std::size_t limit) {
-  State& s = *state_;
+std::optional<GroupPage> EngineTubes::list_groups(Now now, std::string_view name,
+                                                  std::uint32_t from, std::size_t limit) {
+  EngineState& s = state_;
   s.advance(now);
   Tube* const tube = s.tubes.find(name);
   if (tube == nullptr) return std::nullopt;
@@ -333,13 +328,13 @@ std::optional<GroupPage> Engine::list_groups(Now now, std::string_view name, std
   return page;
 }
 
-EngineStats Engine::stats(Now now) {
-  state_->advance(now);
+EngineStats EngineReports::stats(Now now) {
+  state_.advance(now);
   return stats();
 }
 
-EngineStats Engine::stats() const {
-  const State& s = *state_;
+EngineStats EngineReports::stats() const {
+  const EngineState& s = state_;
   EngineStats stats;
   stats.jobs = s.sums;
   stats.jobs.delayed = s.scheduled - s.sums.ready - s.sums.reserved;
@@ -354,9 +349,9 @@ EngineStats Engine::stats() const {
   return stats;
 }
 
-bool Engine::count_timers(TimerCount& count) const {
+bool EngineReports::count_timers(TimerCount& count) const {
   constexpr std::size_t kEntries = 1 << 18;
-  const State& s = *state_;
+  const EngineState& s = state_;
   const std::array<const EngineMemory::Wheel*, TimerCount::kWheels.size()> wheels = {
       &s.due, &s.loading, &s.expiries, &s.ttrs, &s.pauses, &s.waits, &s.schedules->wheel};
   const auto next =
@@ -366,14 +361,14 @@ bool Engine::count_timers(TimerCount& count) const {
   return count.wheel == wheels.size();
 }
 
-std::vector<std::string> Engine::tubes() const {
+std::vector<std::string> EngineTubes::tubes() const {
   std::vector<std::string> names;
-  for (const Tube* tube : state_->tube_order) names.push_back(tube->record.name);
+  for (const Tube* tube : state_.tube_order) names.push_back(tube->record.name);
   return names;
 }
 
 void Engine::check_invariants() const {
-  State& s = *state_;
+  EngineState& s = *state_;
   s.due.check_invariants();
   s.loading.check_invariants();
   s.expiries.check_invariants();

@@ -20,8 +20,8 @@ std::size_t bytes_of(const Endpoint& endpoint) {
 
 }  // namespace
 
-Outcome Engine::set_endpoint(Now now, std::string_view name, const Endpoint& endpoint) {
-  State& s = *state_;
+Outcome EngineSchedules::set_endpoint(Now now, std::string_view name, const Endpoint& endpoint) {
+  EngineState& s = state_;
   s.advance(now);
   if (name.empty() || name.size() > kMaxScheduleText || endpoint.tube.empty() ||
       endpoint.tube.size() > kMaxScheduleText || endpoint.concurrency == 0)
@@ -46,8 +46,8 @@ Outcome Engine::set_endpoint(Now now, std::string_view name, const Endpoint& end
   return {.done = true, .durable_at = sequence};
 }
 
-Outcome Engine::remove_endpoint(Now now, std::string_view name) {
-  State& s = *state_;
+Outcome EngineSchedules::remove_endpoint(Now now, std::string_view name) {
+  EngineState& s = state_;
   s.advance(now);
   const auto found = s.endpoints.find(name);
   if (found == s.endpoints.end()) return {.done = false, .durable_at = s.last_sequence};
@@ -58,12 +58,12 @@ Outcome Engine::remove_endpoint(Now now, std::string_view name) {
   return {.done = true, .durable_at = sequence};
 }
 
-const Endpoints& Engine::endpoints() const {
-  return state_->endpoints;
+const Endpoints& EngineSchedules::endpoints() const {
+  return state_.endpoints;
 }
 
-std::uint64_t Engine::endpoint_changes() const {
-  return state_->endpoint_changes;
+std::uint64_t EngineSchedules::endpoint_changes() const {
+  return state_.endpoint_changes;
 }
 
 }  // namespace carillon::queue

@@ -54,7 +54,7 @@ void check_all(std::string_view name, const Schedule& asked) {
 
 }  // namespace
 
-void Engine::State::Schedules::read_times(LoadedSchedule& schedule) const {
+void Schedules::read_times(LoadedSchedule& schedule) const {
   const Schedule& asked = schedule.record.schedule;
   if (!asked.cron.empty()) {
     if (!state.options.calendar) refuse("cron: this queue has no calendar");
@@ -68,7 +68,7 @@ void Engine::State::Schedules::read_times(LoadedSchedule& schedule) const {
   };
 }
 
-std::size_t Engine::State::Schedules::bytes_of(const ScheduleRecord& record) const {
+std::size_t Schedules::bytes_of(const ScheduleRecord& record) const {
   constexpr std::size_t kOwn = 1 << 10;
   const Schedule& schedule = record.schedule;
   return kOwn + record.name.size() + schedule.tube.size() + schedule.group.size() +
@@ -76,12 +76,12 @@ std::size_t Engine::State::Schedules::bytes_of(const ScheduleRecord& record) con
          schedule.body.size();
 }
 
-LoadedSchedule* Engine::State::Schedules::find(std::string_view name) {
+LoadedSchedule* Schedules::find(std::string_view name) {
   const auto found = by_name.find(name);
   return found == by_name.end() ? nullptr : found->second.get();
 }
 
-Tube& Engine::State::Schedules::lane_of(const Schedule& schedule) {
+Tube& Schedules::lane_of(const Schedule& schedule) {
   Tube& tube = state.tube_named(schedule.tube);
   try {
     return state.lane_named(tube, schedule.group);
@@ -91,10 +91,10 @@ Tube& Engine::State::Schedules::lane_of(const Schedule& schedule) {
   }
 }
 
-Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& asked, bool paused) {
+Sequence Schedules::set(std::string_view name, const Schedule& asked, bool paused) {
   check_all(name, asked);
-  State::check(asked.retry);
-  State::check_attributes(asked.attributes);
+  EngineState::check(asked.retry);
+  EngineState::check_attributes(asked.attributes);
   LoadedSchedule* const old = find(name);
   const UtcMs now = state.clock.utc();
   auto made = std::make_unique<LoadedSchedule>();
@@ -145,7 +145,7 @@ Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& as
   return state.last_sequence;
 }
 
-Sequence Engine::State::Schedules::remove(LoadedSchedule& schedule) {
+Sequence Schedules::remove(LoadedSchedule& schedule) {
   state.changes.schedules.push_back({schedule.record.name, std::nullopt});
   const Sequence sequence = state.append();
   Tube& lane = *schedule.lane;
@@ -158,7 +158,7 @@ Sequence Engine::State::Schedules::remove(LoadedSchedule& schedule) {
   return sequence;
 }
 
-Sequence Engine::State::Schedules::pause(LoadedSchedule& schedule) {
+Sequence Schedules::pause(LoadedSchedule& schedule) {
   ScheduleRecord after = schedule.record;
   after.paused = true;
   untold.clear();
@@ -167,7 +167,7 @@ Sequence Engine::State::Schedules::pause(LoadedSchedule& schedule) {
   return sequence;
 }
 
-Sequence Engine::State::Schedules::resume(LoadedSchedule& schedule) {
+Sequence Schedules::resume(LoadedSchedule& schedule) {
   if (!schedule.record.paused) return state.last_sequence;
   ScheduleRecord after = schedule.record;
   after.paused = false;
@@ -184,8 +184,8 @@ Sequence Engine::State::Schedules::resume(LoadedSchedule& schedule) {
   return sequence;
 }
 
-BatchOutcome Engine::State::Schedules::trigger(LoadedSchedule& schedule, Token token,
-                                               const BatchOrder& order) {
+BatchOutcome Schedules::trigger(LoadedSchedule& schedule, EngineState::Token token,
+                                const BatchOrder& order) {
   ScheduleRecord after = schedule.record;
   after.last_occurrence = 0;
   untold.clear();
@@ -200,8 +200,7 @@ BatchOutcome Engine::State::Schedules::trigger(LoadedSchedule& schedule, Token t
   return outcome;
 }
 
-ScheduleView Engine::State::Schedules::view(const LoadedSchedule& schedule,
-                                            std::size_t times) const {
+ScheduleView Schedules::view(const LoadedSchedule& schedule, std::size_t times) const {
   ScheduleView view{.record = schedule.record, .next = {}, .broken = schedule.broken};
   if (schedule.record.paused || !schedule.broken.empty()) return view;
   // The clocks may skip every occurrence until the year 9999.
@@ -218,65 +217,67 @@ ScheduleView Engine::State::Schedules::view(const LoadedSchedule& schedule,
 
 // --- The engine's commands.
 
-Outcome Engine::set_schedule(Now now, std::string_view name, const Schedule& schedule,
-                             bool paused) {
-  state_->advance(now);
-  return {.done = true, .durable_at = state_->schedules->set(name, schedule, paused)};
+Outcome EngineSchedules::set_schedule(Now now, std::string_view name, const Schedule& schedule,
+                                      bool paused) {
+  state_.advance(now);
+  return {.done = true, .durable_at = state_.schedules->set(name, schedule, paused)};
 }
 
-Outcome Engine::remove_schedule(Now now, std::string_view name) {
-  State& s = *state_;
+Outcome EngineSchedules::remove_schedule(Now now, std::string_view name) {
+  EngineState& s = state_;
   s.advance(now);
   LoadedSchedule* const found = s.schedules->find(name);
   if (found == nullptr) return {.done = false, .durable_at = s.last_sequence};
   return {.done = true, .durable_at = s.schedules->remove(*found)};
 }
 
-Outcome Engine::pause_schedule(Now now, std::string_view name) {
-  State& s = *state_;
+Outcome EngineSchedules::pause_schedule(Now now, std::string_view name) {
+  EngineState& s = state_;
   s.advance(now);
   LoadedSchedule* const found = s.schedules->find(name);
   if (found == nullptr) return {.done = false, .durable_at = s.last_sequence};
   return {.done = true, .durable_at = s.schedules->pause(*found)};
 }
 
-Outcome Engine::resume_schedule(Now now, std::string_view name) {
-  State& s = *state_;
+Outcome EngineSchedules::resume_schedule(Now now, std::string_view name) {
+  EngineState& s = state_;
   s.advance(now);
   LoadedSchedule* const found = s.schedules->find(name);
   if (found == nullptr) return {.done = false, .durable_at = s.last_sequence};
   return {.done = true, .durable_at = s.schedules->resume(*found)};
 }
 
-std::optional<BatchOutcome> Engine::trigger_schedule(Now now, std::string_view name,
-                                                     const BatchOrder& order) {
-  State& s = *state_;
+std::optional<BatchOutcome> EngineSchedules::trigger_schedule(Now now, std::string_view name,
+                                                              const BatchOrder& order) {
+  EngineState& s = state_;
   s.advance(now);
-  State::Token token = s.token_of(order);
+  EngineState::Token token = s.token_of(order);
   if (auto answer = s.answer_of(token, order)) return answer;
   LoadedSchedule* const found = s.schedules->find(name);
   if (found == nullptr) return std::nullopt;
   return s.schedules->trigger(*found, std::move(token), order);
 }
 
-std::optional<ScheduleView> Engine::schedule(Now now, std::string_view name, std::size_t times) {
-  State& s = *state_;
+std::optional<ScheduleView> EngineSchedules::schedule(Now now, std::string_view name,
+                                                      std::size_t times) {
+  EngineState& s = state_;
   s.advance(now);
   const LoadedSchedule* const found = s.schedules->find(name);
   if (found == nullptr) return std::nullopt;
   return s.schedules->view(*found, times);
 }
 
-std::vector<std::string> Engine::schedules(std::string_view name, std::size_t limit) const {
-  const auto& by_name = state_->schedules->by_name;
+std::vector<std::string> EngineSchedules::schedules(std::string_view name,
+                                                    std::size_t limit) const {
+  const auto& by_name = state_.schedules->by_name;
   std::vector<std::string> names;
   for (auto at = by_name.upper_bound(name); at != by_name.end() && names.size() < limit; ++at)
     names.push_back(at->first);
   return names;
 }
 
-std::vector<ScheduleEvent> Engine::take_schedule_events() {
-  return std::exchange(state_->schedules->events, {});
+std::vector<ScheduleEvent> EngineSchedules::take_schedule_events() {
+  return std::exchange(state_.schedules->events, {});
 }
 
 }  // namespace carillon::queue

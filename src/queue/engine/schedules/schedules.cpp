@@ -90,13 +90,13 @@ std::uint64_t LoadedSchedule::count(UtcMs after, UtcMs until) const {
 
 // --- The life of a schedule.
 
-Engine::State::Schedules::Schedules(State& in) : state(in), wheel(in.clock.tick()) {}
+Schedules::Schedules(EngineState& in) : state(in), wheel(in.clock.tick()) {}
 
-Engine::State::Schedules::~Schedules() {
+Schedules::~Schedules() {
   for (const auto& [name, schedule] : by_name) wheel.cancel(*schedule);
 }
 
-void Engine::State::Schedules::take_over(ScheduleRecord record, UtcMs last_known) {
+void Schedules::take_over(ScheduleRecord record, UtcMs last_known) {
   auto made = std::make_unique<LoadedSchedule>();
   LoadedSchedule& schedule = *made;
   // The wall clock may have been set back before the restart, or while the server was down.
@@ -120,7 +120,7 @@ void Engine::State::Schedules::take_over(ScheduleRecord record, UtcMs last_known
   arm(schedule);
 }
 
-void Engine::State::Schedules::arm(LoadedSchedule& schedule) noexcept {
+void Schedules::arm(LoadedSchedule& schedule) noexcept {
   wheel.cancel(schedule);
   const ScheduleRecord& record = schedule.record;
   if (record.paused || !schedule.broken.empty()) return;
@@ -135,7 +135,7 @@ void Engine::State::Schedules::arm(LoadedSchedule& schedule) noexcept {
   wheel.schedule(schedule, Moment{tick});
 }
 
-void Engine::State::Schedules::follow_the_clock(bool back) {
+void Schedules::follow_the_clock(bool back) {
   const EngineClock& clock = state.clock;
   const UtcMs since = back && clock.has_settled() ? clock.wrong_since() : 0;
   for (const auto& [name, schedule] : by_name) {
@@ -146,12 +146,12 @@ void Engine::State::Schedules::follow_the_clock(bool back) {
   }
 }
 
-void Engine::State::Schedules::turn_back(ScheduleRecord& record, UtcMs since) const {
+void Schedules::turn_back(ScheduleRecord& record, UtcMs since) const {
   const UtcMs from = std::max(since, state.clock.utc_at_uptime(record.since));
   record.decided = std::min(record.decided, from);
 }
 
-void Engine::State::Schedules::jobs_left(const Changes& appended) {
+void Schedules::jobs_left(const Changes& appended) {
   for (const JobChange& change : appended.jobs) {
     if (!change.before) continue;
     const auto found = awaited.find(change.before->id);
@@ -164,7 +164,7 @@ void Engine::State::Schedules::jobs_left(const Changes& appended) {
   }
 }
 
-bool Engine::State::Schedules::is_last_there(const LoadedSchedule& schedule) {
+bool Schedules::is_last_there(const LoadedSchedule& schedule) {
   if (schedule.record.last_job == 0) return false;
   const JobId id = schedule.record.last_job;
   try {
@@ -181,13 +181,12 @@ bool Engine::State::Schedules::is_last_there(const LoadedSchedule& schedule) {
   }
 }
 
-bool Engine::State::Schedules::is_in_last_tube(const LoadedSchedule& schedule,
-                                               const JobRecord& job) {
+bool Schedules::is_in_last_tube(const LoadedSchedule& schedule, const JobRecord& job) {
   const std::uint32_t last = schedule.record.last_tube;
   return last == 0 || state.tube_numbered(job.tube).head().record.number == last;
 }
 
-void Engine::State::Schedules::tell(ScheduleEvent event) {
+void Schedules::tell(ScheduleEvent event) {
   constexpr std::size_t kMost = 1'000;  // for an owner that takes none
   if (events.size() < kMost) events.push_back(std::move(event));
 }
@@ -195,8 +194,7 @@ void Engine::State::Schedules::tell(ScheduleEvent event) {
 // --- Firing.
 
 // A unit is some 10 us of work.
-std::size_t Engine::State::Schedules::cost_of(const LoadedSchedule& schedule,
-                                              std::uint64_t skipped_before) {
+std::size_t Schedules::cost_of(const LoadedSchedule& schedule, std::uint64_t skipped_before) {
   constexpr std::size_t kCountedInAUnit = 64;
   constexpr std::size_t kBodyOfAUnit = 16 << 10;
   const ScheduleRecord& record = schedule.record;
@@ -204,7 +202,7 @@ std::size_t Engine::State::Schedules::cost_of(const LoadedSchedule& schedule,
          record.schedule.body.size() / kBodyOfAUnit;
 }
 
-void Engine::State::Schedules::fire(std::size_t budget) {
+void Schedules::fire(std::size_t budget) {
   const Tick now = state.clock.tick();
   if (now < fire_at || by_name.empty()) return;
   while (budget > 0) {
@@ -229,17 +227,17 @@ void Engine::State::Schedules::fire(std::size_t budget) {
   }
 }
 
-Millis Engine::State::Schedules::must_wait() const {
+Millis Schedules::must_wait() const {
   if (state.options.refuses_puts && state.options.refuses_puts()) return kRetry;
   return state.store.has_room() ? 0 : kAwaitRoom;
 }
 
-std::optional<Tick> Engine::State::Schedules::next_wakeup() const {
+std::optional<Tick> Schedules::next_wakeup() const {
   const std::optional<Tick> next = wheel.next_wakeup();
   return next ? std::optional(std::max(*next, fire_at)) : next;
 }
 
-void Engine::State::Schedules::decide(LoadedSchedule& schedule) {
+void Schedules::decide(LoadedSchedule& schedule) {
   const ScheduleRecord& record = schedule.record;
   const UtcMs utc = state.clock.utc();
   untold.clear();
@@ -262,8 +260,7 @@ void Engine::State::Schedules::decide(LoadedSchedule& schedule) {
   store(schedule, std::move(after));
 }
 
-UtcMs Engine::State::Schedules::last_that_fires(const LoadedSchedule& schedule, Occurrence first,
-                                                UtcMs until) {
+UtcMs Schedules::last_that_fires(const LoadedSchedule& schedule, Occurrence first, UtcMs until) {
   constexpr int kTries = 4;  // perhaps the clocks skip all occurrences
   Occurrence last = schedule.last(schedule.record.decided, until);
   for (int n = 0; n < kTries && last.at > first.at && schedule.is_in_gap(last); ++n)
@@ -271,9 +268,8 @@ UtcMs Engine::State::Schedules::last_that_fires(const LoadedSchedule& schedule, 
   return last.at;
 }
 
-std::optional<Occurrence> Engine::State::Schedules::skip_missed(const LoadedSchedule& schedule,
-                                                                Occurrence next,
-                                                                ScheduleRecord& after) {
+std::optional<Occurrence> Schedules::skip_missed(const LoadedSchedule& schedule, Occurrence next,
+                                                 ScheduleRecord& after) {
   const Schedule& asked = schedule.record.schedule;
   const UtcMs utc = state.clock.utc();
   const Millis window = asked.catch_up == CatchUp::kAll ? asked.catch_up_window : 0;
@@ -288,14 +284,13 @@ std::optional<Occurrence> Engine::State::Schedules::skip_missed(const LoadedSche
   return schedule.next(after.decided);
 }
 
-void Engine::State::Schedules::skip(ScheduleEvent::What what, UtcMs occurrence, std::uint64_t count,
-                                    ScheduleRecord& after) {
+void Schedules::skip(ScheduleEvent::What what, UtcMs occurrence, std::uint64_t count,
+                     ScheduleRecord& after) {
   after.skipped += count;
   untold.push_back({.what = what, .name = after.name, .occurrence = occurrence, .count = count});
 }
 
-void Engine::State::Schedules::occur(LoadedSchedule& schedule, ScheduleRecord after,
-                                     Occurrence occurrence) {
+void Schedules::occur(LoadedSchedule& schedule, ScheduleRecord after, Occurrence occurrence) {
   using Clocks = Occurrence::Clocks;
   const Schedule& asked = after.schedule;
   after.decided = occurrence.at;
@@ -324,12 +319,11 @@ void Engine::State::Schedules::occur(LoadedSchedule& schedule, ScheduleRecord af
   put(schedule, std::move(after), occurrence.at + spread);
 }
 
-void Engine::State::Schedules::put(LoadedSchedule& schedule, ScheduleRecord after, UtcMs when) {
+void Schedules::put(LoadedSchedule& schedule, ScheduleRecord after, UtcMs when) {
   append_put(schedule, std::move(after), plan_put(schedule, when));
 }
 
-PlannedPut Engine::State::Schedules::plan_put(const LoadedSchedule& schedule,
-                                              std::optional<UtcMs> when) {
+PlannedPut Schedules::plan_put(const LoadedSchedule& schedule, std::optional<UtcMs> when) {
   const Schedule& asked = schedule.record.schedule;
   if (when) when = std::min(*when, kLastDue);
   PutOrder order{.priority = asked.priority,
@@ -348,8 +342,8 @@ PlannedPut Engine::State::Schedules::plan_put(const LoadedSchedule& schedule,
   return state.plan_put(schedule.lane->head(), order, body, asked.body);
 }
 
-Sequence Engine::State::Schedules::append_put(LoadedSchedule& schedule, ScheduleRecord after,
-                                              const PlannedPut& planned) {
+Sequence Schedules::append_put(LoadedSchedule& schedule, ScheduleRecord after,
+                               const PlannedPut& planned) {
   after.last_job = planned.outcome.id;
   after.last_tube = schedule.lane->head().record.number;
   const Sequence sequence = store(schedule, std::move(after));
@@ -357,14 +351,14 @@ Sequence Engine::State::Schedules::append_put(LoadedSchedule& schedule, Schedule
   return sequence;
 }
 
-Sequence Engine::State::Schedules::store(LoadedSchedule& schedule, ScheduleRecord after) {
+Sequence Schedules::store(LoadedSchedule& schedule, ScheduleRecord after) {
   state.changes.schedules.push_back({after.name, after});
   const Sequence sequence = state.append();
   stored(schedule, std::move(after));
   return sequence;
 }
 
-void Engine::State::Schedules::stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept {
+void Schedules::stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept {
   ScheduleRecord& record = schedule.record;
   // Of an occurrence that has waited before, the job may have gone.
   const bool is_new = after.waiting != record.waiting || after.last_job != record.last_job;
@@ -375,7 +369,7 @@ void Engine::State::Schedules::stored(LoadedSchedule& schedule, ScheduleRecord a
   untold.clear();
 }
 
-void Engine::State::Schedules::check_invariants() const {
+void Schedules::check_invariants() const {
   for (const auto& [name, schedule] : by_name) {
     const ScheduleRecord& record = schedule->record;
     const bool sleeps = record.paused || !schedule->broken.empty();

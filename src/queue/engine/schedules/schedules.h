@@ -50,8 +50,8 @@ struct LoadedSchedule : TimerNode {
   Tube* lane = nullptr;  // of its jobs: their tube, or group
 };
 
-struct Engine::State::Schedules {
-  explicit Schedules(State& state);
+struct Schedules {
+  explicit Schedules(EngineState& state);
   ~Schedules();
   Schedules(const Schedules&) = delete;
   Schedules& operator=(const Schedules&) = delete;
@@ -64,7 +64,7 @@ struct Engine::State::Schedules {
   Sequence pause(LoadedSchedule& schedule);
   Sequence resume(LoadedSchedule& schedule);
   // `token` is the record that the order's token has, though its time is over; or none.
-  BatchOutcome trigger(LoadedSchedule& schedule, Token token, const BatchOrder& order);
+  BatchOutcome trigger(LoadedSchedule& schedule, EngineState::Token token, const BatchOrder& order);
   ScheduleView view(const LoadedSchedule& schedule, std::size_t times) const;
 
   // --- Time (schedules.cpp)
@@ -118,11 +118,11 @@ struct Engine::State::Schedules {
   void read_times(LoadedSchedule& schedule) const;
   std::size_t bytes_of(const ScheduleRecord& record) const;
 
-  State& state;
+  EngineState& state;
   std::map<std::string, std::unique_ptr<LoadedSchedule>, std::less<>> by_name;
-  std::size_t bytes = 0;  // as EngineOptions::max_schedule_bytes counts them
-  Wheel wheel;            // of LoadedSchedule, on EngineClock::tick()
-  Tick fire_at = 0;       // not before
+  std::size_t bytes = 0;      // as EngineOptions::max_schedule_bytes counts them
+  EngineMemory::Wheel wheel;  // of LoadedSchedule, on EngineClock::tick()
+  Tick fire_at = 0;           // not before
   // The jobs for which an occurrence waits, and are still there as far as is known.
   std::unordered_map<JobId, LoadedSchedule*> awaited;
   std::vector<ScheduleEvent> events;

@@ -28,8 +28,7 @@ void count(TubeRecord& tube, const JobRecord& job, std::int64_t by) {
 }
 
 // Gathers how many lanes the tubes will have: a tube is stored as long as any of its lanes is.
-template <class State>
-void add_lane_counts(State& s) {
+void add_lane_counts(EngineState& s) {
   std::vector<TubeRecord>& tubes = s.changes.tubes;
   for (std::size_t i = 0; i < tubes.size(); ++i) {
     const std::uint32_t head = tubes[i].head;
@@ -43,22 +42,21 @@ void add_lane_counts(State& s) {
 
 }  // namespace
 
-TubeRecord& Engine::State::changed_tube(std::uint32_t number) {
+TubeRecord& EngineState::changed_tube(std::uint32_t number) {
   const auto same = [number](const TubeRecord& tube) { return tube.number == number; };
   const auto tube = std::find_if(changes.tubes.begin(), changes.tubes.end(), same);
   return tube != changes.tubes.end() ? *tube
                                      : *changes.tubes.insert(tube, tube_numbered(number).record);
 }
 
-void Engine::State::add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
-                               std::string_view body) {
+void EngineState::add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
+                             std::string_view body) {
   if (before) count(changed_tube(before->tube), *before, -1);
   if (after) count(changed_tube(after->tube), *after, +1);
   changes.jobs.push_back({std::move(before), std::move(after), body});
 }
 
-void Engine::State::add_key_change(std::optional<KeyRecord> before,
-                                   std::optional<KeyRecord> after) {
+void EngineState::add_key_change(std::optional<KeyRecord> before, std::optional<KeyRecord> after) {
   if (after && after->until != 0) sweep_keys_not_after(after->until);
   const std::uint32_t number = before ? before->tube : after->tube;
   if (number != kTokens) {
@@ -69,7 +67,7 @@ void Engine::State::add_key_change(std::optional<KeyRecord> before,
   changes.keys.push_back({std::move(before), std::move(after)});
 }
 
-Watermarks Engine::State::watermarks(JobId ids, std::uint64_t burials) const {
+Watermarks EngineState::watermarks(JobId ids, std::uint64_t burials) const {
   return {.next_id = ids,
           .next_burial = burials,
           .time = clock.utc(),
@@ -87,7 +85,7 @@ Watermarks Engine::State::watermarks(JobId ids, std::uint64_t burials) const {
           .newer = stored_marks.newer};
 }
 
-Sequence Engine::State::append() {
+Sequence EngineState::append() {
   struct Clear {
     Changes& changes;
     ~Clear() { changes.clear(); }
@@ -105,7 +103,7 @@ Sequence Engine::State::append() {
   return last_sequence;
 }
 
-void Engine::State::appended() noexcept {
+void EngineState::appended() noexcept {
   if (changes.watermarks) {
     stored_marks = std::move(*changes.watermarks);
     clock_is_stored = true;

@@ -56,7 +56,7 @@ JobRecord counted_after_step(const JobRecord& record, const EngineClock& clock) 
 
 }  // namespace
 
-void Engine::State::on_clock_step(bool back) {
+void EngineState::on_clock_step(bool back) {
   job_lead = std::max(job_lead, clock.lead());
   clock_is_stored = false;
   keys_end = 0;
@@ -71,7 +71,7 @@ void Engine::State::on_clock_step(bool back) {
   schedules->follow_the_clock(back);
 }
 
-void Engine::State::follow_the_clock(Tube& tube, bool back) {
+void EngineState::follow_the_clock(Tube& tube, bool back) {
   count_after_step(tube);
   tube.cursor = std::min(tube.cursor, horizon());  // after a step back: what is far leaves memory
   std::vector<LoadedJob*> moving;
@@ -114,11 +114,11 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
 
 // --- Delays that end before their due times.
 
-bool Engine::State::is_late(const JobRecord& record, UtcMs end) const {
+bool EngineState::is_late(const JobRecord& record, UtcMs end) const {
   return record.due > clock.utc() && end + static_cast<Millis>(kLateness) <= record.due;
 }
 
-UtcMs Engine::State::due_of(const JobRecord& record) const {
+UtcMs EngineState::due_of(const JobRecord& record) const {
   if (!to_place.empty()) {
     const UtcMs end = end_after_step(record, clock);
     if (is_late(record, end)) return end;
@@ -126,7 +126,7 @@ UtcMs Engine::State::due_of(const JobRecord& record) const {
   return clock.due_of(record);
 }
 
-void Engine::State::begin_placing() {
+void EngineState::begin_placing() {
   to_place.clear();
   const bool gave_back = clock.given_back() >= static_cast<Millis>(kLateness);
   if (job_lead < clock.lead() + kLateness && !gave_back) return;
@@ -137,7 +137,7 @@ void Engine::State::begin_placing() {
   place_at = clock.tick();
 }
 
-void Engine::State::place_more(std::vector<Tube*>& served, std::size_t budget) {
+void EngineState::place_more(std::vector<Tube*>& served, std::size_t budget) {
   constexpr Millis kRetry = 1'000;
   if (clock.tick() < place_at) return;
   if (memory_is_short()) {
@@ -164,7 +164,7 @@ void Engine::State::place_more(std::vector<Tube*>& served, std::size_t budget) {
   }
 }
 
-std::size_t Engine::State::place_more_of(Tube& tube, std::size_t budget) {
+std::size_t EngineState::place_more_of(Tube& tube, std::size_t budget) {
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, place_from, budget);
   std::vector<JobChange> moves;
   for (const JobRecord& record : records) {
@@ -181,7 +181,7 @@ std::size_t Engine::State::place_more_of(Tube& tube, std::size_t budget) {
   return records.size();
 }
 
-void Engine::State::place(const std::vector<JobChange>& moves) {
+void EngineState::place(const std::vector<JobChange>& moves) {
   if (moves.empty()) return;
   for (const JobChange& move : moves) add_change(move.before, move.after);
   const Sequence sequence = append();
@@ -208,12 +208,12 @@ void Engine::State::place(const std::vector<JobChange>& moves) {
 
 // --- Delays that end after their due times.
 
-bool Engine::State::is_too_early(const JobRecord& record) const {
+bool EngineState::is_too_early(const JobRecord& record) const {
   const DueKey end = horizon();
   return DueKey{record.due, record.id} < end && DueKey{clock.delay_end(record), record.id} >= end;
 }
 
-std::vector<JobRecord> Engine::State::place_later(std::span<const JobRecord> records) {
+std::vector<JobRecord> EngineState::place_later(std::span<const JobRecord> records) {
   std::vector<JobRecord> later;
   for (const JobRecord& record : records) {
     if (loaded(record.id) != nullptr || !is_too_early(record)) continue;

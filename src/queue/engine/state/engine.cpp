@@ -57,7 +57,7 @@ EngineMemory::EngineMemory(Store& in, const EngineOptions& with, const Recovered
       next_id(recovered.watermarks.next_id),
       next_burial(recovered.watermarks.next_burial) {}
 
-Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, Now now)
+EngineState::EngineState(Store& in, const EngineOptions& with, Recovered recovered, Now now)
     : EngineMemory(in, with, recovered, now), schedules(std::make_unique<Schedules>(*this)) {
   const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };
   std::vector<TubeRecord>& in_order = recovered.tubes;
@@ -90,7 +90,7 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
   begin_placing();
 }
 
-Engine::State::~State() {
+EngineState::~EngineState() {
   // Jobs, clients and timers must be unlinked before they are destroyed.
   jobs.for_each([this](JobId, const auto& job) { detach(*job); });
   for (auto& [id, each] : clients) waits.cancel(*each);
@@ -108,16 +108,16 @@ Engine::State::~State() {
   for (Tube* tube : tube_order) tube->groups.reset();
 }
 
-Client& Engine::State::client(ClientId id) {
+Client& EngineState::client(ClientId id) {
   return *clients.at(id);
 }
 
-void Engine::State::advance(Now now) {
+void EngineState::advance(Now now) {
   constexpr std::size_t kCommandStep = 64;
   advance(now, std::min(options.step, kCommandStep));
 }
 
-void Engine::State::advance(Now now, std::size_t step) {
+void EngineState::advance(Now now, std::size_t step) {
   observe(now);
   // First make ready all jobs that become ready now, and then hand them out: the lowest (priority,
   // id) first. Otherwise a job that was put earlier would win over one of a lower priority.
@@ -165,7 +165,7 @@ void Engine::State::advance(Now now, std::size_t step) {
   schedules->fire(std::min(step, kFiringsAtOnce));
 }
 
-void Engine::State::await_first_delayed(Tube& lane) {
+void EngineState::await_first_delayed(Tube& lane) {
   if (lane.turn) {
     const Turn& turn = *lane.turn;
     const bool is_awaited =
@@ -175,7 +175,7 @@ void Engine::State::await_first_delayed(Tube& lane) {
   await_due(lane.head());
 }
 
-void Engine::State::await_due(Tube& tube) {
+void EngineState::await_due(Tube& tube) {
   const std::optional<UtcMs> first = tube.due_from();
   if (!first || tube.ripening()) return;
   Tick tick = clock.tick_of(*first);
@@ -187,7 +187,7 @@ void Engine::State::await_due(Tube& tube) {
 
 // A tube that many jobs of are due at once gets no more of the time than the others, however many
 // groups these jobs have: lanes share the turn of their tube.
-void Engine::State::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
+void EngineState::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
   constexpr std::size_t kAtOnce = 16;
   while (budget > 0 && !ripening.empty()) {
     Tube& tube = ripening.front();
@@ -203,7 +203,7 @@ void Engine::State::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
   }
 }
 
-bool Engine::State::ripen(Tube& tube, std::size_t budget) {
+bool EngineState::ripen(Tube& tube, std::size_t budget) {
   for (auto first = tube.due_from(); first && *first <= tube.ripe_until; first = tube.due_from()) {
     if (budget == 0) return false;
     Tube& lane = tube.groups ? *tube.groups->first_due()->tube : tube;
@@ -214,7 +214,7 @@ bool Engine::State::ripen(Tube& tube, std::size_t budget) {
   return true;
 }
 
-std::size_t Engine::State::ripen_lane(Tube& lane, UtcMs until, std::size_t budget) {
+std::size_t EngineState::ripen_lane(Tube& lane, UtcMs until, std::size_t budget) {
   std::size_t ripe = 0;
   for (; ripe < budget && !lane.delayed.empty(); ++ripe) {
     LoadedJob& first = *lane.delayed.begin();
@@ -226,8 +226,8 @@ std::size_t Engine::State::ripen_lane(Tube& lane, UtcMs until, std::size_t budge
   return ripe;
 }
 
-void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes,
-                                      std::vector<std::uint32_t>& emptied, std::size_t budget) {
+void EngineState::load_what_is_near(std::vector<Tube*>& loaded_tubes,
+                                    std::vector<std::uint32_t>& emptied, std::size_t budget) {
   while (budget > 0) {
     TubeTimer* timer = nullptr;
     loading.advance(
@@ -248,8 +248,16 @@ void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes,
   }
 }
 
+Engine::Engine(std::unique_ptr<EngineState> state)
+    : EngineJobs(*state),
+      EngineWorkers(*state),
+      EngineTubes(*state),
+      EngineSchedules(*state),
+      EngineReports(*state),
+      state_(std::move(state)) {}
+
 Engine::Engine(Store& store, const EngineOptions& options, Now now)
-    : state_(std::make_unique<State>(store, checked(options), store.recover(), now)) {
+    : Engine(std::make_unique<EngineState>(store, checked(options), store.recover(), now)) {
   state_->look_at_all(state_->tube_order);
   state_->look_at_all(state_->lanes);
   state_->sweep_keys(options.step);
@@ -258,7 +266,7 @@ Engine::Engine(Store& store, const EngineOptions& options, Now now)
 Engine::~Engine() = default;
 
 ClientId Engine::connect() {
-  State& s = *state_;
+  EngineState& s = *state_;
   const ClientId id = s.next_client++;
   Client& client = *s.clients.emplace(id, std::make_unique<Client>(id)).first->second;
   s.use(client, *s.default_tube);
@@ -273,7 +281,7 @@ void Engine::advance(Now now) {
 }
 
 std::optional<std::uint64_t> Engine::next_wakeup() const {
-  const State& s = *state_;
+  const EngineState& s = *state_;
   std::optional<std::uint64_t> wake;
   if (!s.ripening.empty() || !s.gone.empty() || !s.leaving_lines.empty())
     return s.clock.mono_ns_at_tick(0);
@@ -306,7 +314,7 @@ Sequence Engine::last_sequence() const {
 }
 
 void Engine::close() {
-  State& s = *state_;
+  EngineState& s = *state_;
   Changes exact;
   exact.watermarks = s.watermarks(s.next_id, s.next_burial);
   s.last_sequence = s.store.append(exact);

@@ -24,6 +24,9 @@
 
 namespace carillon::queue {
 
+// How long to wait for a store that has no room, in ms.
+inline constexpr Millis kAwaitRoom = 20;
+
 struct EngineMemory {
   EngineMemory(Store& in, const EngineOptions& with, const Recovered& recovered, Now now);
 

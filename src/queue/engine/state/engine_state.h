@@ -50,9 +50,11 @@
 
 namespace carillon::queue {
 
-struct Engine::State : EngineMemory {
-  State(Store& in, const EngineOptions& with, Recovered recovered, Now now);
-  ~State();
+struct Schedules;  // schedules.h
+
+struct EngineState : EngineMemory {
+  EngineState(Store& in, const EngineOptions& with, Recovered recovered, Now now);
+  ~EngineState();
 
   // --- Tubes (tubes.cpp)
 
@@ -339,8 +341,6 @@ struct Engine::State : EngineMemory {
   // --- Lists: of all tubes (tube_lists.cpp), and of jobs (job_lists.cpp)
 
   void end_listing(Client& client);
-  struct NextListed;
-  struct Retention;
   ListedJob listed(const JobRecord& job, JobState state);
 
   // --- What clients leave behind (leaving.cpp)
@@ -348,8 +348,6 @@ struct Engine::State : EngineMemory {
   // One call of a client that watches or holds much does at most so much of these: the rest is left
   // to `advance`.
   static constexpr std::size_t kLeaveAtOnce = 64;
-  // How long to wait for a store that has no room, in ms.
-  static constexpr Millis kAwaitRoom = 20;
   // Takes up to `budget` watches of a client that does not wait out of the lines of their tubes.
   // Returns how many it has looked at.
   std::size_t leave_lines(Client& client, std::size_t budget);
@@ -416,7 +414,6 @@ struct Engine::State : EngineMemory {
 
   Client& client(ClientId id);
 
-  struct Schedules;
   const std::unique_ptr<Schedules> schedules;
 };
 

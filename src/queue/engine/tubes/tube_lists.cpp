@@ -23,18 +23,18 @@ constexpr std::size_t kTubesAtOnce = 1'024;  // those that are not in the list c
 
 }  // namespace
 
-void Engine::State::end_listing(Client& client) {
+void EngineState::end_listing(Client& client) {
   if (!client.listing) return;
   client.listing.reset();
   removals.end_listing();
 }
 
-void Engine::end_tube_list(ClientId id) {
-  state_->end_listing(state_->client(id));
+void EngineTubes::end_tube_list(ClientId id) {
+  state_.end_listing(state_.client(id));
 }
 
-TubeListSize Engine::list_tubes(ClientId id) {
-  State& s = *state_;
+TubeListSize EngineTubes::list_tubes(ClientId id) {
+  EngineState& s = state_;
   Client& client = s.client(id);
   s.end_listing(client);
   client.listing = {
@@ -43,8 +43,8 @@ TubeListSize Engine::list_tubes(ClientId id) {
   return {.tubes = s.tube_order.size(), .name_bytes = s.name_bytes};
 }
 
-std::optional<std::vector<std::string>> Engine::next_tubes(ClientId id) {
-  State& s = *state_;
+std::optional<std::vector<std::string>> EngineTubes::next_tubes(ClientId id) {
+  EngineState& s = state_;
   Client& client = s.client(id);
   TubeListing& list = client.listing.value();
   if (list.removals_seen < s.removals.first()) {

@@ -18,18 +18,18 @@ constexpr std::size_t kWatchesOfATube = 12;
 
 }  // namespace
 
-void Engine::State::refuse_more_tubes() const {
+void EngineState::refuse_more_tubes() const {
   if (tube_order.size() + lanes.size() + watches / kWatchesOfATube >= options.max_tubes)
     throw OverLimit("there are as many tubes and watches of tubes as there may be");
 }
 
-Tube& Engine::State::tube_named(std::string_view name) {
+Tube& EngineState::tube_named(std::string_view name) {
   if (Tube* tube = tubes.find(name)) return *tube;
   if (default_tube != nullptr) refuse_more_tubes();
   return made_tube(name);
 }
 
-Tube& Engine::State::made_tube(std::string_view name) {
+Tube& EngineState::made_tube(std::string_view name) {
   if (Tube* tube = tubes.find(name)) return *tube;
   TubeRecord record;
   record.number = free_number();
@@ -41,19 +41,19 @@ Tube& Engine::State::made_tube(std::string_view name) {
 
 // Groups come and go with their jobs, so all numbers may have been given once. 0 is of no tube, and
 // the last number has none after it (Tube::lane_after).
-std::uint32_t Engine::State::free_number() {
+std::uint32_t EngineState::free_number() {
   while (next_tube == 0 || next_tube == UINT32_MAX || tubes.find(next_tube) != nullptr) ++next_tube;
   return next_tube;
 }
 
-Tube& Engine::State::lane_named(Tube& tube, std::string_view group) {
+Tube& EngineState::lane_named(Tube& tube, std::string_view group) {
   if (group.empty()) return tube;
   if (Tube* lane = tubes.find(tube, group)) return *lane;
   refuse_more_tubes();
   return made_lane(tube, group);
 }
 
-Tube& Engine::State::made_lane(Tube& tube, std::string_view group) {
+Tube& EngineState::made_lane(Tube& tube, std::string_view group) {
   if (group.empty()) return tube;
   if (Tube* lane = tubes.find(tube, group)) return *lane;
   TubeRecord record;
@@ -65,12 +65,12 @@ Tube& Engine::State::made_lane(Tube& tube, std::string_view group) {
   return lane;
 }
 
-void Engine::State::forget_lane(const Tube& tube, std::string_view group) {
+void EngineState::forget_lane(const Tube& tube, std::string_view group) {
   if (group.empty()) return;
   if (Tube* lane = tubes.find(tube, group)) forget_if_unreferenced(*lane);
 }
 
-Tube& Engine::State::add_tube(TubeRecord record) {
+Tube& EngineState::add_tube(TubeRecord record) {
   Tube* const head = record.head == 0 ? nullptr : &tube_numbered(record.head);
   std::deque<Tube*>& order = head == nullptr ? tube_order : lanes;
   auto made = std::make_unique<Tube>(std::move(record));
@@ -96,12 +96,12 @@ Tube& Engine::State::add_tube(TubeRecord record) {
   }
 }
 
-Tube& Engine::State::tube_numbered(std::uint32_t number) {
+Tube& EngineState::tube_numbered(std::uint32_t number) {
   if (Tube* tube = tubes.find(number)) return *tube;
   throw StoreError("a job is in tube number " + std::to_string(number) + ", which is not stored");
 }
 
-void Engine::State::forget_if_unreferenced(Tube& tube) noexcept {
+void EngineState::forget_if_unreferenced(Tube& tube) noexcept {
   if (&tube == default_tube || tube.referenced()) return;
   due.cancel(tube.due_time);
   if (tube.ripening()) ripening.erase(RipeningLine::s_iterator_to(tube));
@@ -125,11 +125,11 @@ void Engine::State::forget_if_unreferenced(Tube& tube) noexcept {
   if (head != nullptr) forget_if_unreferenced(*head);
 }
 
-void Engine::State::forget_if_unreferenced(std::uint32_t number) noexcept {
+void EngineState::forget_if_unreferenced(std::uint32_t number) noexcept {
   if (Tube* const tube = tubes.find(number)) forget_if_unreferenced(*tube);
 }
 
-void Engine::State::use(Client& client, Tube& tube) {
+void EngineState::use(Client& client, Tube& tube) {
   ++tube.users;
   Tube* before = std::exchange(client.tube_in_use, &tube);
   if (before == nullptr) return;
@@ -137,7 +137,7 @@ void Engine::State::use(Client& client, Tube& tube) {
   forget_if_unreferenced(*before);
 }
 
-void Engine::State::watch(Client& client, Tube& tube) {
+void EngineState::watch(Client& client, Tube& tube) {
   auto made = std::make_unique<Watch>(client, tube);
   made->position = client.watches.size();
   client.watches.push_back(std::move(made));
@@ -146,7 +146,7 @@ void Engine::State::watch(Client& client, Tube& tube) {
   ++watches;
 }
 
-void Engine::State::unwatch(Watch& watch) {
+void EngineState::unwatch(Watch& watch) {
   Client& client = *watch.client;
   Tube& tube = *watch.tube;
   if (watch.waiting_hook.is_linked()) tube.waiting.erase(tube.waiting.iterator_to(watch));

@@ -10,7 +10,7 @@
 
 namespace carillon::queue {
 
-std::size_t Engine::State::leave_lines(Client& client, std::size_t budget) {
+std::size_t EngineState::leave_lines(Client& client, std::size_t budget) {
   const std::size_t before = client.in_lines;
   while (client.in_lines > before - std::min(before, budget)) {
     Watch& watch = *client.watches[--client.in_lines];
@@ -22,7 +22,7 @@ std::size_t Engine::State::leave_lines(Client& client, std::size_t budget) {
   return before - client.in_lines;
 }
 
-std::size_t Engine::State::give_up(Client& client, std::size_t budget) {
+std::size_t EngineState::give_up(Client& client, std::size_t budget) {
   std::size_t done = 0;
   for (; done < budget && !client.held.empty(); ++done) {
     LoadedJob& job = client.held.front();
@@ -39,7 +39,7 @@ std::size_t Engine::State::give_up(Client& client, std::size_t budget) {
   return done;
 }
 
-void Engine::State::clear_up(std::size_t budget) {
+void EngineState::clear_up(std::size_t budget) {
   while (budget > 0 && !gone.empty()) {
     budget -= give_up(*gone.front(), std::min(budget, kLeaveAtOnce));
     if (gone.front()->watches.empty()) {
@@ -57,14 +57,14 @@ void Engine::State::clear_up(std::size_t budget) {
 }
 
 void Engine::disconnect(ClientId id, Now now) {
-  State& s = *state_;
+  EngineState& s = *state_;
   s.observe(now);
   Client& client = s.client(id);
   if (client.waiting) s.end_waiting(client);
   if (client.leaving_hook.is_linked())
     s.leaving_lines.erase(s.leaving_lines.iterator_to(client));  // `unwatch` does that too
   s.end_listing(client);
-  s.give_up(client, State::kLeaveAtOnce);
+  s.give_up(client, EngineState::kLeaveAtOnce);
   --client.tube_in_use->users;
   s.forget_if_unreferenced(*client.tube_in_use);
   client.tube_in_use = nullptr;

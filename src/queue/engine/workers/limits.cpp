@@ -51,15 +51,15 @@ void Tube::follow_put_rate(std::uint64_t now) noexcept {
   puts->set(rate, now);
 }
 
-PutOutcome Engine::State::too_fast(Tube& tube, std::uint64_t wanted) {
+PutOutcome EngineState::too_fast(Tube& tube, std::uint64_t wanted) {
   const std::uint64_t now = clock.mono();
   ++tube.puts_too_fast;
   ++totals.puts_too_fast;
   return {.result = PutOutcome::Result::kTooFast, .wait = tube.puts->next_start(now, wanted) - now};
 }
 
-std::optional<PutRate> Engine::put_rate(Now now, std::string_view name) {
-  State& s = *state_;
+std::optional<PutRate> EngineTubes::put_rate(Now now, std::string_view name) {
+  EngineState& s = state_;
   s.advance(now);
   const Tube* const tube = s.tubes.find(name);
   if (tube == nullptr || !tube->puts) return std::nullopt;
@@ -70,7 +70,7 @@ std::optional<PutRate> Engine::put_rate(Now now, std::string_view name) {
   return rate;
 }
 
-void Engine::State::follow_limits(Tube& tube) noexcept {
+void EngineState::follow_limits(Tube& tube) noexcept {
   const Limits& limits = tube.record.settings->limits;
   if (tube.limits) pauses.cancel(tube.limits->wake);
   if (limits == Limits()) {
@@ -83,7 +83,7 @@ void Engine::State::follow_limits(Tube& tube) noexcept {
   if (tube.is_lane()) may_start(tube);
 }
 
-bool Engine::State::limits_let_start(Tube& tube) {
+bool EngineState::limits_let_start(Tube& tube) {
   const std::uint64_t now = clock.mono();
   TubeLimits& limits = *tube.limits;
   const bool may = limits.limiter.may_start(tube.running(), now);

@@ -20,7 +20,7 @@ constexpr std::uint64_t kShareWait = 100;
 
 }  // namespace
 
-LoadedJob* Engine::State::first_ready(Tube& of) {
+LoadedJob* EngineState::first_ready(Tube& of) {
   constexpr int kAtOnce = 16;
   Tube& tube = of.head();
   if (!tube.open() || !may_start(tube)) return nullptr;
@@ -33,7 +33,7 @@ LoadedJob* Engine::State::first_ready(Tube& of) {
   return nullptr;
 }
 
-LoadedJob* Engine::State::best_ready(const Client& client) {
+LoadedJob* EngineState::best_ready(const Client& client) {
   LoadedJob* best = nullptr;
   for (const auto& watch : client.watches) {
     LoadedJob* const first = first_ready(*watch->tube);
@@ -43,7 +43,7 @@ LoadedJob* Engine::State::best_ready(const Client& client) {
   return best;
 }
 
-bool Engine::State::is_hidden(const Client& client) {
+bool EngineState::is_hidden(const Client& client) {
   const std::optional<Tick> next = expiries.next_wakeup();
   if (!next || *next > clock.tick()) return false;
   return std::any_of(client.watches.begin(), client.watches.end(), [this](const auto& watch) {
@@ -52,7 +52,7 @@ bool Engine::State::is_hidden(const Client& client) {
   });
 }
 
-Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
+Delivery EngineState::hand_over(Client& client, LoadedJob& job) {
   if (job.tube->turn) job.tube->head().groups->charge(*job.tube);
   hold(client, job);
   if (job.history.reserves == 1)
@@ -60,7 +60,7 @@ Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
   return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = view(job.record)};
 }
 
-void Engine::State::hold(Client& client, LoadedJob& job) noexcept {
+void EngineState::hold(Client& client, LoadedJob& job) noexcept {
   detach(job);
   job.state = JobState::kReserved;
   job.holder = &client;
@@ -81,20 +81,20 @@ void Engine::State::hold(Client& client, LoadedJob& job) noexcept {
   room_appeared(*job.tube);
 }
 
-void Engine::State::serve_next(Tube& tube) {
+void EngineState::serve_next(Tube& tube) {
   Client& client = *tube.first_waiting();
   deliveries.push_back(hand_over(client, *tube.first()));
   end_waiting(client);
 }
 
-void Engine::State::serve(Tube& of) noexcept {
+void EngineState::serve(Tube& of) noexcept {
   Tube& tube = of.head();
   while (can_serve(tube)) serve_next(tube);
 }
 
 // A heap of the tubes by their first ready jobs. While a tube is in it, its first job stays: only
 // serve_next() takes jobs away, and that is called for a tube that is out.
-void Engine::State::serve(std::vector<Tube*>& those) noexcept {
+void EngineState::serve(std::vector<Tube*>& those) noexcept {
   for (Tube*& tube : those) tube = &tube->head();
   std::sort(those.begin(), those.end());
   those.erase(std::unique(those.begin(), those.end()), those.end());
@@ -113,7 +113,7 @@ void Engine::State::serve(std::vector<Tube*>& those) noexcept {
   }
 }
 
-void Engine::State::start_waiting(Client& client, std::optional<Millis> timeout) {
+void EngineState::start_waiting(Client& client, std::optional<Millis> timeout) {
   client.waiting = true;
   ++waiting;
   client.over_share = !may_hold_more(client);
@@ -124,19 +124,19 @@ void Engine::State::start_waiting(Client& client, std::optional<Millis> timeout)
   schedule_wake(client);
 }
 
-bool Engine::State::may_hold_more(const Client& client) const {
+bool EngineState::may_hold_more(const Client& client) const {
   const std::size_t free =
       options.max_reserved > sums.reserved ? options.max_reserved - sums.reserved : 0;
   return client.held.size() < std::max<std::size_t>(free, 1);
 }
 
-void Engine::State::stand_in_lines(Client& client) {
+void EngineState::stand_in_lines(Client& client) {
   leave_lines(client, client.in_lines);  // to stand at their ends
   for (const auto& watch : client.watches) watch->tube->waiting.push_back(*watch);
   client.in_lines = client.watches.size();
 }
 
-void Engine::State::schedule_wake(Client& client) {
+void EngineState::schedule_wake(Client& client) {
   const std::uint64_t soon_at =
       client.deadlines.empty() ? kNever : client.deadlines.begin()->expiry() - kSafetyMargin;
   std::uint64_t wake_at = std::min(client.give_up_at, soon_at);
@@ -144,7 +144,7 @@ void Engine::State::schedule_wake(Client& client) {
   if (wake_at != kNever) waits.schedule(client, Moment{wake_at});
 }
 
-void Engine::State::end_waiting(Client& client) {
+void EngineState::end_waiting(Client& client) {
   client.waiting = false;
   --waiting;
   waits.cancel(client);
@@ -153,7 +153,7 @@ void Engine::State::end_waiting(Client& client) {
   if (client.in_lines > 0) leaving_lines.push_back(client);
 }
 
-void Engine::State::let_reserve(Client& client) {
+void EngineState::let_reserve(Client& client) {
   client.over_share = false;
   stand_in_lines(client);
   LoadedJob* const job = best_ready(client);
@@ -162,7 +162,7 @@ void Engine::State::let_reserve(Client& client) {
   end_waiting(client);
 }
 
-void Engine::State::wait_is_over(Client& client) {
+void EngineState::wait_is_over(Client& client) {
   const bool soon = client.deadline_soon(clock.mono_from());
   if (!soon && clock.mono() < client.give_up_at) {
     if (client.over_share && may_hold_more(client)) return let_reserve(client);

@@ -19,8 +19,8 @@ constexpr std::size_t kOwnWatches = 16;
 
 }  // namespace
 
-std::size_t Engine::watch(ClientId id, std::string_view name) {
-  State& s = *state_;
+std::size_t EngineWorkers::watch(ClientId id, std::string_view name) {
+  EngineState& s = state_;
   Client& client = s.client(id);
   Tube* const tube = s.tubes.find(name);
   if (tube != nullptr && client.watches_tube(*tube)) return client.watches.size();
@@ -31,8 +31,8 @@ std::size_t Engine::watch(ClientId id, std::string_view name) {
   return client.watches.size();
 }
 
-std::optional<std::size_t> Engine::ignore(ClientId id, std::string_view name) {
-  State& s = *state_;
+std::optional<std::size_t> EngineWorkers::ignore(ClientId id, std::string_view name) {
+  EngineState& s = state_;
   Client& client = s.client(id);
   const auto found = client.by_tube.find(s.tubes.find(name));
   if (found == client.by_tube.end()) return client.watches.size();
@@ -41,18 +41,19 @@ std::optional<std::size_t> Engine::ignore(ClientId id, std::string_view name) {
   return client.watches.size();
 }
 
-std::vector<std::string> Engine::watched(ClientId id) const {
+std::vector<std::string> EngineWorkers::watched(ClientId id) const {
   std::vector<std::string> names;
-  for (const auto& watch : state_->client(id).watches) names.push_back(watch->tube->record.name);
+  for (const auto& watch : state_.client(id).watches) names.push_back(watch->tube->record.name);
   return names;
 }
 
-bool Engine::holds_jobs(ClientId id) const {
-  return !state_->client(id).held.empty();
+bool EngineWorkers::holds_jobs(ClientId id) const {
+  return !state_.client(id).held.empty();
 }
 
-std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Millis> timeout) {
-  State& s = *state_;
+std::optional<Delivery> EngineWorkers::reserve(ClientId id, Now now,
+                                               std::optional<Millis> timeout) {
+  EngineState& s = state_;
   s.advance(now);
   Client& client = s.client(id);
   const bool may_hold = s.may_hold_more(client);
@@ -70,8 +71,8 @@ std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Mill
   return std::nullopt;
 }
 
-std::optional<JobView> Engine::reserve_next(ClientId id, Now now, std::uint64_t most) {
-  State& s = *state_;
+std::optional<JobView> EngineWorkers::reserve_next(ClientId id, Now now, std::uint64_t most) {
+  EngineState& s = state_;
   s.advance(now);
   Client& client = s.client(id);
   if (!s.may_hold_more(client)) return std::nullopt;
@@ -80,8 +81,8 @@ std::optional<JobView> Engine::reserve_next(ClientId id, Now now, std::uint64_t 
   return s.hand_over(client, *job).job;
 }
 
-std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) {
-  State& s = *state_;
+std::optional<Delivery> EngineWorkers::reserve_job(ClientId id, Now now, JobId job_id) {
+  EngineState& s = state_;
   s.advance(now);
   Client& client = s.client(id);
   std::optional<JobRecord> record = s.record_of(job_id);
@@ -110,18 +111,25 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   return delivery;
 }
 
-void Engine::stop_waiting(ClientId id) {
-  State& s = *state_;
+void EngineWorkers::stop_waiting(ClientId id) {
+  EngineState& s = state_;
   Client& client = s.client(id);
   if (!client.waiting) return;
   s.end_waiting(client);
   s.deliveries.push_back({.client = id, .kind = Delivery::Kind::kTimedOut, .job = {}});
 }
 
-Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, Millis delay) {
-  State& s = *state_;
+bool EngineWorkers::fits(Now now, Millis delay) const {
+  EngineClock then = state_.clock;
+  then.observe(now);
+  return then.fits(delay, std::nullopt);
+}
+
+Outcome EngineWorkers::release(ClientId id, Now now, JobId job_id, Priority priority,
+                               Millis delay) {
+  EngineState& s = state_;
   s.advance(now);
-  if (!fits(now, delay))
+  if (!s.clock.fits(delay, std::nullopt))
     throw std::out_of_range("release: a delay of " + std::to_string(delay) +
                             " ms ends after the year 9999");
   LoadedJob* job = s.held_by(s.client(id), job_id);
@@ -135,7 +143,7 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   return {.done = true, .durable_at = sequence};
 }
 
-PlannedEnd Engine::State::plan_release(LoadedJob& job, Priority priority, Millis delay) {
+PlannedEnd EngineState::plan_release(LoadedJob& job, Priority priority, Millis delay) {
   PlannedEnd end{.job = &job, .after = {}};
   if (job.record.extras && job.record.extras->cancel_asked) {
     add_removal(job.record, Work::kNotDone);
@@ -157,8 +165,8 @@ PlannedEnd Engine::State::plan_release(LoadedJob& job, Priority priority, Millis
   return end;
 }
 
-Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
-  State& s = *state_;
+Outcome EngineWorkers::bury(ClientId id, Now now, JobId job_id, Priority priority) {
+  EngineState& s = state_;
   s.advance(now);
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
@@ -180,8 +188,8 @@ Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
   return {.done = true, .durable_at = sequence};
 }
 
-Outcome Engine::touch(ClientId id, Now now, JobId job_id, std::optional<Millis> ttr) {
-  State& s = *state_;
+Outcome EngineWorkers::touch(ClientId id, Now now, JobId job_id, std::optional<Millis> ttr) {
+  EngineState& s = state_;
   s.advance(now);
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
@@ -190,8 +198,8 @@ Outcome Engine::touch(ClientId id, Now now, JobId job_id, std::optional<Millis> 
   return {.done = true, .durable_at = job->sequence};
 }
 
-bool Engine::give_back(ClientId id, Now now, JobId job_id) {
-  State& s = *state_;
+bool EngineWorkers::give_back(ClientId id, Now now, JobId job_id) {
+  EngineState& s = state_;
   s.advance(now);
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return false;
