@@ -12,6 +12,7 @@
 #include "server/api/fields.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
+#include "server/http/request_reader.h"
 
 namespace carillon::server::http {
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "queue/engine/jobs/job_lists.h"
-#include "queue/engine/jobs/retention.h"
 
 namespace carillon::queue {
 
@@ -40,30 +39,30 @@ bool has_reason(const EngineState& s, const JobRecord& job, const std::string& r
 }
 
 void cancel_all(EngineState& s, const Jobs& jobs) {
-  for (const JobRecord& job : jobs) s.add_removal(job, Work::kNotDone);
-  s.append();
-  for (const JobRecord& job : jobs) s.finish_removal(job);
+  for (const JobRecord& job : jobs) s.removals.add(job, Work::kNotDone);
+  s.appender.append();
+  for (const JobRecord& job : jobs) s.removals.finish(job);
 }
 
 // The job leaves the one tube as if it was deleted, and enters the other as if it was put.
 void finish_move(EngineState& s, const JobRecord& before, const JobRecord& after) {
-  if (LoadedJob* const job = s.loaded(before.id)) {
-    s.detach(*job);
-    s.drop_from_memory(*job);
+  if (LoadedJob* const job = s.jobs.loaded(before.id)) {
+    s.jobs.detach(*job);
+    s.jobs.drop_from_memory(*job);
   } else {
-    s.note_far(s.tube_numbered(before.tube), before, -1);
+    s.far.note(s.tubes.numbered(before.tube), before, -1);
   }
-  if (!after.buried()) return s.take_in(after);
-  Retention::await(s, s.tube_numbered(after.tube), after);
+  if (!after.buried()) return s.jobs.take_in(after);
+  s.retention.await(s.tubes.numbered(after.tube), after);
 }
 
 void move_key(EngineState& s, const JobRecord& job, const Tube& to) {
-  const std::uint32_t tube = s.tube_numbered(job.tube).head().record.number;
+  const std::uint32_t tube = s.tubes.numbered(job.tube).head().record.number;
   const KeyRecord before{.tube = tube, .key = job.extras->key, .id = job.id};
   KeyRecord after = before;
   after.tube = to.head().record.number;
-  s.add_key_change(before, std::nullopt);
-  s.add_key_change(key_in(s.store, to, job), std::move(after));
+  s.keys.add_change(before, std::nullopt);
+  s.keys.add_change(key_in(s.store, to, job), std::move(after));
 }
 
 void move_all(EngineState& s, const Jobs& jobs, Tube& to) {
@@ -72,25 +71,25 @@ void move_all(EngineState& s, const Jobs& jobs, Tube& to) {
     if (!job.extras->key.empty()) move_key(s, job, to);
     JobRecord after = job;
     after.tube = to.record.number;
-    if (const LoadedJob* in_memory = s.loaded(job.id)) after.history = in_memory->history;
-    s.add_change(job, after);
+    if (const LoadedJob* in_memory = s.jobs.loaded(job.id)) after.history = in_memory->history;
+    s.appender.add_change(job, after);
     moved.push_back(std::move(after));
   }
-  s.extend_cursor(to);
-  s.append();
+  s.far.extend_cursor(to);
+  s.appender.append();
   for (std::size_t i = 0; i < jobs.size(); ++i) finish_move(s, jobs[i], moved[i]);
 }
 
 // The tube is made for it if there is none. The jobs keep their group.
 void move_all(EngineState& s, const Jobs& jobs, const Tube& from, const std::string& to) {
-  Tube& tube = s.tube_named(to);
+  Tube& tube = s.tubes.named(to);
   const std::string group = from.is_lane() ? from.record.name : std::string();
   try {
-    move_all(s, jobs, s.lane_named(tube, group));
+    move_all(s, jobs, s.tubes.lane_named(tube, group));
   } catch (...) {
     const std::uint32_t number = tube.record.number;
-    s.forget_lane(tube, group);
-    s.forget_if_unreferenced(number);
+    s.tubes.forget_lane(tube, group);
+    s.tubes.forget_if_unreferenced(number);
     throw;
   }
 }
@@ -112,12 +111,12 @@ void spread_all(EngineState& s, const Jobs& jobs, const JobBulk& bulk) {
   Jobs spread;
   for (const JobRecord& job : jobs) {
     JobRecord after = job;
-    if (const LoadedJob* in_memory = s.loaded(job.id)) after.history = in_memory->history;
+    if (const LoadedJob* in_memory = s.jobs.loaded(job.id)) after.history = in_memory->history;
     s.clock.set_due(after, 0, place_of(job.id, bulk));
-    s.add_change(job, after);
+    s.appender.add_change(job, after);
     spread.push_back(std::move(after));
   }
-  s.append();
+  s.appender.append();
   for (std::size_t i = 0; i < jobs.size(); ++i) finish_move(s, jobs[i], spread[i]);
 }
 
@@ -146,7 +145,7 @@ Jobs next_to_change(EngineState& s, Tube& tube, JobBulk& bulk) {
     if (bulk.ended()) return jobs;
     list.move_to(JobCursor::after(job));
     ++list.looked_at;
-    const JobState state = s.state_of(job);
+    const JobState state = s.jobs.state_of(job);
     if (!list.filter.admits(job, state) || !has_reason(s, job, bulk.reason)) continue;
     if (bulk.action == Action::kSpread && keeps_its_place(s, job, bulk)) continue;
     if (!can_change(s.store, s.clock, bulk, job, state, to)) {
@@ -193,7 +192,8 @@ void EngineJobs::change_jobs(Now now, JobBulk& bulk) {
   if (ahead.action == Action::kSpread) ahead.list.filter.states &= bit_of(JobState::kDelayed);
   if (ahead.action == Action::kRetry) {
     ahead.list.filter.states &= kRetried;
-    ahead.list.next.burials_before = std::min(ahead.list.next.burials_before, s.next_burial);
+    ahead.list.next.burials_before =
+        std::min(ahead.list.next.burials_before, s.appender.next_burial());
   }
   const std::uint32_t number = tube->record.number;
   const Jobs jobs = next_to_change(s, *tube, ahead);
@@ -202,8 +202,8 @@ void EngineJobs::change_jobs(Now now, JobBulk& bulk) {
     if (ahead.action == Action::kRetry) s.kick(jobs, Anew::kOfAll);
     if (ahead.action == Action::kMove) move_all(s, jobs, *tube, ahead.to);
     if (ahead.action == Action::kSpread) spread_all(s, jobs, ahead);
-    ahead.durable_at = s.last_sequence;
-    s.forget_if_unreferenced(number);
+    ahead.durable_at = s.appender.last_sequence();
+    s.tubes.forget_if_unreferenced(number);
   }
   bulk = std::move(ahead);
 }

@@ -13,16 +13,24 @@
 
 namespace carillon::queue {
 
-void EngineState::refuse_large(std::string_view body) {
-  if (body.size() <= kBodyPiece) return;
-  throw std::invalid_argument("queue engine: a body of a patch or a batch has " +
-                              std::to_string(body.size()) + " bytes; the most is " +
-                              std::to_string(kBodyPiece));
+namespace {
+
+// REQUIRES: the job is reserved.
+void ask_to_cancel(EngineState& s, LoadedJob& job) {
+  JobRecord after = job.record;
+  JobExtras extras = *after.extras;
+  extras.cancel_asked = true;
+  after.extras = detail::Rare(std::move(extras));
+  s.appender.add_change(job.record, after);
+  job.sequence = s.appender.append();
+  job.record = std::move(after);
 }
+
+}  // namespace
 
 std::optional<JobId> EngineJobs::job_with_key(ClientId id, std::string_view key) {
   EngineState& s = state_;
-  const auto owner = s.store.find_key(s.client(id).tube_in_use->record.number, key);
+  const auto owner = s.store.find_key(s.clients.client(id).tube_in_use->record.number, key);
   if (!owner || owner->until != 0) return std::nullopt;
   return owner->id;
 }
@@ -31,42 +39,32 @@ ChangeOutcome EngineJobs::cancel(Now now, JobId id, bool ask) {
   using Result = ChangeOutcome::Result;
   EngineState& s = state_;
   s.advance(now);
-  const std::optional<JobRecord> record = s.record_of(id);
-  if (!record) return {.result = Result::kNone, .durable_at = s.last_sequence};
-  if (s.state_of(*record) != JobState::kReserved)
-    return {.result = Result::kDone, .durable_at = s.remove(*record, Work::kNotDone)};
-  if (ask && !record->extras->cancel_asked) s.ask_to_cancel(*s.loaded(id));
-  return {.result = ask ? Result::kAsked : Result::kReserved, .durable_at = s.durable_at(id)};
-}
-
-void EngineState::ask_to_cancel(LoadedJob& job) {
-  JobRecord after = job.record;
-  JobExtras extras = *after.extras;
-  extras.cancel_asked = true;
-  after.extras = detail::Rare(std::move(extras));
-  add_change(job.record, after);
-  job.sequence = append();
-  job.record = std::move(after);
+  const std::optional<JobRecord> record = s.jobs.record_of(id);
+  if (!record) return {.result = Result::kNone, .durable_at = s.appender.last_sequence()};
+  if (s.jobs.state_of(*record) != JobState::kReserved)
+    return {.result = Result::kDone, .durable_at = s.removals.remove(*record, Work::kNotDone)};
+  if (ask && !record->extras->cancel_asked) ask_to_cancel(s, *s.jobs.loaded(id));
+  return {.result = ask ? Result::kAsked : Result::kReserved, .durable_at = s.jobs.durable_at(id)};
 }
 
 ChangeOutcome EngineJobs::patch(Now now, JobId id, const Patch& patch) {
   using Result = ChangeOutcome::Result;
   EngineState& s = state_;
-  EngineState::refuse_large(patch.body.value_or(std::string_view()));
-  EngineState::check_attributes(patch.attributes.value_or(std::string_view()));
+  Puts::refuse_large(patch.body.value_or(std::string_view()));
+  Puts::check_attributes(patch.attributes.value_or(std::string_view()));
   s.advance(now);
-  const std::optional<JobRecord> before = s.record_of(id);
-  if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
-  if (s.state_of(*before) == JobState::kReserved)
-    return {.result = Result::kReserved, .durable_at = s.durable_at(id)};
-  const auto expires = s.expiry(patch.expires_in.value_or(0), patch.expires_at);
+  const std::optional<JobRecord> before = s.jobs.record_of(id);
+  if (!before) return {.result = Result::kNone, .durable_at = s.appender.last_sequence()};
+  if (s.jobs.state_of(*before) == JobState::kReserved)
+    return {.result = Result::kReserved, .durable_at = s.jobs.durable_at(id)};
+  const auto expires = s.puts.expiry(patch.expires_in.value_or(0), patch.expires_at);
   if (!s.clock.fits(patch.due_in.value_or(0), patch.due_at) || !expires)
-    return {.result = Result::kTooFar, .durable_at = s.durable_at(id)};
+    return {.result = Result::kTooFar, .durable_at = s.jobs.durable_at(id)};
   if (patch.due_in || patch.due_at)
-    s.require_time_to_run(patch.due_in.value_or(0), patch.due_at, 0, *expires);
+    s.puts.require_time_to_run(patch.due_in.value_or(0), patch.due_at, 0, *expires);
 
   JobRecord after = *before;
-  if (const LoadedJob* job = s.loaded(id)) after.history = job->history;
+  if (const LoadedJob* job = s.jobs.loaded(id)) after.history = job->history;
   after.priority = patch.priority.value_or(after.priority);
   after.ttr = std::clamp(patch.ttr.value_or(after.ttr), kMinTtr, kMaxTtr);
   if (patch.due_at || patch.due_in) {
@@ -75,19 +73,19 @@ ChangeOutcome EngineJobs::patch(Now now, JobId id, const Patch& patch) {
   }
   JobExtras extras = *after.extras;
   if (patch.body) {
-    extras.body = s.give_id();
+    extras.body = s.appender.give_id();
     after.body_bytes = static_cast<std::uint32_t>(patch.body->size());
   }
   if (patch.expires_in || patch.expires_at) {
     extras.expires = *expires;
-    extras.expires_lead = s.lead_of_expiry(*expires, patch.expires_at.has_value());
+    extras.expires_lead = s.puts.lead_of_expiry(*expires, patch.expires_at.has_value());
   }
   extras.at_expiry = patch.at_expiry.value_or(extras.at_expiry);
   if (patch.attributes) extras.attributes = *patch.attributes;
   after.extras = detail::Rare(std::move(extras));
-  s.add_change(before, after, patch.body.value_or(std::string_view()));
-  const Sequence sequence = s.append();
-  s.replaced(*before, after);
+  s.appender.add_change(before, after, patch.body.value_or(std::string_view()));
+  const Sequence sequence = s.appender.append();
+  s.jobs.replaced(*before, after);
   return {.result = Result::kDone, .durable_at = sequence};
 }
 
@@ -95,45 +93,21 @@ ChangeOutcome EngineJobs::bury_job(Now now, JobId id, std::optional<Priority> pr
   using Result = ChangeOutcome::Result;
   EngineState& s = state_;
   s.advance(now);
-  const std::optional<JobRecord> before = s.record_of(id);
-  if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
-  if (before->buried()) return {.result = Result::kDone, .durable_at = s.durable_at(id)};
-  if (s.state_of(*before) == JobState::kReserved)
-    return {.result = Result::kReserved, .durable_at = s.durable_at(id)};
+  const std::optional<JobRecord> before = s.jobs.record_of(id);
+  if (!before) return {.result = Result::kNone, .durable_at = s.appender.last_sequence()};
+  if (before->buried()) return {.result = Result::kDone, .durable_at = s.jobs.durable_at(id)};
+  if (s.jobs.state_of(*before) == JobState::kReserved)
+    return {.result = Result::kReserved, .durable_at = s.jobs.durable_at(id)};
 
   JobRecord after = *before;
-  if (const LoadedJob* job = s.loaded(id)) after.history = job->history;
+  if (const LoadedJob* job = s.jobs.loaded(id)) after.history = job->history;
   ++after.history.buries;
   after.priority = priority.value_or(after.priority);
-  after.burial = s.next_burial++;
-  s.add_change(*before, after);
-  const Sequence sequence = s.append();
-  s.replaced(*before, after);
+  after.burial = s.appender.give_burial();
+  s.appender.add_change(*before, after);
+  const Sequence sequence = s.appender.append();
+  s.jobs.replaced(*before, after);
   return {.result = Result::kDone, .durable_at = sequence};
-}
-
-void EngineState::replaced(const JobRecord& before, const JobRecord& after) noexcept {
-  Tube& tube = tube_numbered(after.tube);
-  LoadedJob* job = loaded(after.id);
-  if (job == nullptr) {
-    note_far(tube_numbered(before.tube), before, -1);
-  } else if (before.tube != after.tube) {
-    detach(*job);
-    drop_from_memory(*job);
-    job = nullptr;
-  }
-  if (job == nullptr) {
-    if (after.buried()) return;
-    job = &add_to_memory(after);
-  }
-  detach(*job);
-  if (after.buried()) return drop_from_memory(*job);
-  job->record = after;
-  job->history = after.history;
-  job->sequence = last_sequence;
-  enqueue(*job);
-  serve(tube);
-  if (LoadedJob* still = loaded(after.id)) make_room(tube, *still);
 }
 
 }  // namespace carillon::queue

@@ -23,7 +23,7 @@ struct NextListed {
   // Adds the job to `meant` if it is, and moves the list behind it.
   static void pass(EngineState& state, const JobRecord& job, JobListing& list,
                    std::vector<ListedJob>& meant);
-  // The next jobs of a list of one lane, and of one of all lanes of a tube (lane_merge.cpp).
+  // The next jobs of a list of one lane, and of one of all lanes of a tube.
   static std::vector<ListedJob> of_lane(EngineState& state, const Tube& lane, JobListing& list,
                                         std::size_t limit);
   static std::vector<ListedJob> of_lanes(EngineState& state, Tube& head, JobListing& list,

@@ -33,9 +33,9 @@ struct LoadedJob : TimerNode {
   // Of the append that wrote the record. A client may be told of the job once that is durable.
   Sequence sequence;
   JobState state = JobState::kDelayed;
-  bool took_token = false;      // when it was reserved last (limits.cpp)
+  bool took_token = false;      // when it was reserved last (throttle.h)
   bool took_own_token = false;  // of its group's own limits
-  // While the job is delayed: EngineState::due_of(record), as of the last step of the wall clock.
+  // While the job is delayed: Placing::due_of(record), as of the last step of the wall clock.
   UtcMs due_at = 0;
   // The client that has reserved the job; else nullptr.
   Client* holder = nullptr;

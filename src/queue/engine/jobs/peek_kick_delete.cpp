@@ -1,4 +1,4 @@
-// Here the commands for anyone are handled: remove, peek, kick and pause.
+// Here the commands for anyone are handled: remove, peek and kick.
 
 #include <algorithm>
 #include <optional>
@@ -37,9 +37,9 @@ bool first_delayed(EngineState& s, Tube& lane, DelayedPeek& peek) {
     const LoadedJob& first = *lane.delayed.begin();
     return found(first.due_at, first.record.id);
   }
-  const auto far = s.scan_far(lane, peek.next, 1);
+  const auto far = s.far.scan(lane, peek.next, 1);
   peek.next = far.next;
-  if (!far.jobs.empty()) return found(s.due_of(far.jobs.front()), far.jobs.front().id);
+  if (!far.jobs.empty()) return found(s.placing.due_of(far.jobs.front()), far.jobs.front().id);
   return !far.more;
 }
 
@@ -50,10 +50,10 @@ void begin_lane(Kick& kick) {
 
 // Returns the records of the buried or delayed jobs of the kick's next step in a lane, and whether
 // more can follow.
-EngineState::FarJobs next_in_lane(EngineState& s, Tube& lane, Kick& kick) {
+FarJobs::Found next_in_lane(EngineState& s, Tube& lane, Kick& kick) {
   const auto limit = static_cast<std::size_t>(
       std::min<std::uint64_t>(kick.bound - kick.kicked, EngineJobs::kKickStep));
-  EngineState::FarJobs found{.jobs = {}, .next = {}, .more = true};
+  FarJobs::Found found{.jobs = {}, .next = {}, .more = true};
   if (kick.buried) {
     if (lane.record.buried > 0)
       found.jobs = s.store.scan_buried(lane.record.number, kick.next_burial, limit);
@@ -69,7 +69,7 @@ EngineState::FarJobs next_in_lane(EngineState& s, Tube& lane, Kick& kick) {
     found.jobs.push_back(job.record);
   }
   if (!found.jobs.empty()) return found;
-  found = s.scan_far(lane, kick.next_due, limit);
+  found = s.far.scan(lane, kick.next_due, limit);
   kick.next_due = found.next;
   return found;
 }
@@ -96,78 +96,34 @@ std::vector<JobRecord> next_to_kick(EngineState& s, Tube& tube, Kick& kick) {
 
 }  // namespace
 
-std::optional<JobRecord> EngineState::record_to_remove(const Client& client, JobId id) {
-  const LoadedJob* job = loaded(id);
-  const bool others = job != nullptr && job->state == JobState::kReserved && job->holder != &client;
-  return others ? std::nullopt : record_of(id);
-}
-
-// A ready job may have been done by a worker that exceeded its ttr.
-Work EngineState::work_of(const JobRecord& record) {
-  if (record.extras->cancel_asked) return Work::kNotDone;
-  const JobState state = state_of(record);
-  const bool may_be_done = state == JobState::kReserved || state == JobState::kReady;
-  return may_be_done ? Work::kDone : Work::kNotDone;
-}
-
-void EngineState::add_removal(const JobRecord& record, Work work) {
-  add_change(record, std::nullopt);
-  if (!record.extras) return;
-  end_key(record, work);
-  if (record.extras->has_story) changes.stories.push_back({record.id, {}});
-}
-
-Tube& EngineState::finish_removal(const JobRecord& record) noexcept {
-  Tube& tube = tube_numbered(record.tube);
-  ++tube.head().deletes;
-  ++totals.deleted;
-  if (LoadedJob* job = loaded(record.id)) {
-    detach(*job);
-    drop_from_memory(*job);
-  } else {
-    note_far(tube, record, -1);
-  }
-  return tube;
-}
-
-// The record may be that of the job in memory, which is gone then.
-Sequence EngineState::remove(const JobRecord& record, Work work) {
-  add_removal(record, work);
-  const Sequence sequence = append();
-  Tube& tube = finish_removal(record);
-  if (tube.limited()) serve(tube);
-  forget_if_unreferenced(tube);
-  return sequence;
-}
-
 Outcome EngineJobs::remove(ClientId id, Now now, JobId job_id) {
   EngineState& s = state_;
   s.advance(now);
-  const std::optional<JobRecord> record = s.record_to_remove(s.client(id), job_id);
-  if (!record) return {.done = false, .durable_at = s.last_sequence};
-  return {.done = true, .durable_at = s.remove(*record, s.work_of(*record))};
+  const std::optional<JobRecord> record = s.removals.record_for(s.clients.client(id), job_id);
+  if (!record) return {.done = false, .durable_at = s.appender.last_sequence()};
+  return {.done = true, .durable_at = s.removals.remove(*record, s.removals.work_of(*record))};
 }
 
 std::optional<JobView> EngineJobs::peek(Now now, JobId id) {
   EngineState& s = state_;
   s.advance(now);
-  const std::optional<JobRecord> record = s.record_of(id);
+  const std::optional<JobRecord> record = s.jobs.record_of(id);
   if (!record) return std::nullopt;
-  return s.view(*record);
+  return s.jobs.view(*record);
 }
 
 std::optional<JobView> EngineJobs::peek_ready(ClientId id, Now now) {
   EngineState& s = state_;
   s.advance(now);
-  const LoadedJob* const first = s.client(id).tube_in_use->first();
+  const LoadedJob* const first = s.clients.client(id).tube_in_use->first();
   if (first == nullptr) return std::nullopt;
-  return s.view(first->record);
+  return s.jobs.view(first->record);
 }
 
 void EngineJobs::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
   EngineState& s = state_;
   s.advance(now);
-  Tube& tube = *s.client(id).tube_in_use;
+  Tube& tube = *s.clients.client(id).tube_in_use;
   Tube* lane = tube.lane_from(peek.lane);
   if (lane != nullptr && lane->is_lane() && lane->record.number != peek.lane) peek.next = {};
   for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
@@ -179,9 +135,9 @@ void EngineJobs::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
   if (lane != nullptr) return;
   peek.done = true;
   if (peek.best == DueKey()) return;
-  const std::optional<JobRecord> best = s.record_of(peek.best.id);
-  if (best && s.state_of(*best) == JobState::kDelayed) {
-    peek.found = s.view(*best);
+  const std::optional<JobRecord> best = s.jobs.record_of(peek.best.id);
+  if (best && s.jobs.state_of(*best) == JobState::kDelayed) {
+    peek.found = s.jobs.view(*best);
   } else {
     peek = {.found = {}, .any = true};  // it has left meanwhile
   }
@@ -190,44 +146,44 @@ void EngineJobs::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
 std::optional<JobView> EngineJobs::peek_buried(ClientId id, Now now) {
   EngineState& s = state_;
   s.advance(now);
-  Tube& tube = *s.client(id).tube_in_use;
+  Tube& tube = *s.clients.client(id).tube_in_use;
   const Tube* const lane = tube.groups ? tube.groups->with_buried() : &tube;
   if (lane == nullptr || lane->record.buried == 0) return std::nullopt;
   const std::vector<JobRecord> first = s.store.scan_buried(lane->record.number, 0, 1);
   if (first.empty())
     throw StoreDamage("the tube " + tube.record.name + " has buried jobs, but none is stored");
-  return s.view(first.front());
+  return s.jobs.view(first.front());
 }
 
 Sequence EngineState::kick(const std::vector<JobRecord>& records, Anew anew) {
   for (const JobRecord& before : records) {
-    const LoadedJob* job = loaded(before.id);
+    const LoadedJob* job = jobs.loaded(before.id);
     JobRecord after = kicked(before, job != nullptr ? job->history : before.history, clock);
     if (anew == Anew::kOfAll) after.begin_anew(clock.has_expired(after));
-    add_change(before, std::move(after));
+    appender.add_change(before, std::move(after));
   }
   std::vector<JobRecord> after;
-  for (const JobChange& change : changes.jobs) after.push_back(*change.after);
-  const Sequence sequence = append();
+  for (const JobChange& change : appender.changes.jobs) after.push_back(*change.after);
+  const Sequence sequence = appender.append();
 
-  totals.kicked += after.size();
+  counts.totals.kicked += after.size();
   for (std::size_t i = 0; i < after.size(); ++i) {
     const JobRecord& record = after[i];
-    LoadedJob* job = loaded(record.id);
+    LoadedJob* job = jobs.loaded(record.id);
     if (job == nullptr) {
-      note_far(tube_numbered(record.tube), records[i], -1);
-      job = &add_to_memory(record);
+      far.note(tubes.numbered(record.tube), records[i], -1);
+      job = &jobs.add_to_memory(record);
     }
-    detach(*job);
+    jobs.detach(*job);
     job->record = record;
     job->history = record.history;
     job->sequence = sequence;
-    make_ready(*job);
+    jobs.make_ready(*job);
     Tube& tube = *job->tube;
     // Serve after each job, as beanstalkd does: a waiting client gets the first job kicked, not the
     // most urgent one.
-    serve(tube);
-    if (LoadedJob* still = loaded(record.id)) make_room(tube, *still);
+    clients.serve(tube);
+    if (LoadedJob* still = jobs.loaded(record.id)) far.make_room(tube, *still);
   }
   return sequence;
 }
@@ -235,12 +191,12 @@ Sequence EngineState::kick(const std::vector<JobRecord>& records, Anew anew) {
 void EngineJobs::kick(ClientId id, Now now, Kick& kick) {
   EngineState& s = state_;
   s.advance(now);
-  Tube& tube = *s.client(id).tube_in_use;
+  Tube& tube = *s.clients.client(id).tube_in_use;
   if (!std::exchange(kick.begun, true)) {
     // A worker may release the jobs that are kicked, delayed, as fast as they are kicked. So this
     // kicks no more jobs than there are now.
     kick.buried = tube.all_buried() > 0;
-    if (kick.buried) kick.burials_before = s.next_burial;
+    if (kick.buried) kick.burials_before = s.appender.next_burial();
     kick.bound = std::min(kick.bound, kick.buried ? tube.all_buried() : tube.all_delayed());
   }
   try {
@@ -257,28 +213,12 @@ void EngineJobs::kick(ClientId id, Now now, Kick& kick) {
 Outcome EngineJobs::kick_job(Now now, JobId id) {
   EngineState& s = state_;
   s.advance(now);
-  const std::optional<JobRecord> record = s.record_of(id);
-  if (!record) return {.done = false, .durable_at = s.last_sequence};
-  const JobState state = s.state_of(*record);
+  const std::optional<JobRecord> record = s.jobs.record_of(id);
+  if (!record) return {.done = false, .durable_at = s.appender.last_sequence()};
+  const JobState state = s.jobs.state_of(*record);
   if (state != JobState::kBuried && state != JobState::kDelayed)
-    return {.done = false, .durable_at = s.last_sequence};
+    return {.done = false, .durable_at = s.appender.last_sequence()};
   return {.done = true, .durable_at = s.kick({*record})};
-}
-
-bool EngineTubes::pause(Now now, std::string_view name, Millis duration) {
-  EngineState& s = state_;
-  s.advance(now);
-  Tube* tube = s.tubes.find(name);
-  if (tube == nullptr) return false;
-  ++tube->pauses;
-  tube->pause = duration;
-  s.pauses.cancel(tube->pause_end);
-  const std::uint64_t from = s.clock.mono_from();
-  if (duration > 0)
-    s.pauses.schedule(tube->pause_end,
-                      Moment{duration < UINT64_MAX - from ? from + duration : UINT64_MAX});
-  s.serve(*tube);
-  return true;
 }
 
 }  // namespace carillon::queue

@@ -1,11 +1,11 @@
-// Here the commands for producers are handled: use and put.
+#include "queue/engine/jobs/puts.h"
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "carillon/queue/never_runs.h"
 #include "queue/engine/state/engine_state.h"
@@ -13,67 +13,14 @@
 
 namespace carillon::queue {
 
-void EngineJobs::use(ClientId id, std::string_view tube) {
-  state_.use(state_.client(id), state_.tube_named(tube));
-}
-
-const std::string& EngineJobs::tube_in_use(ClientId id) const {
-  return state_.client(id).tube_in_use->record.name;
-}
-
-JobId EngineState::give_id() {
-  if (next_id > kLastId)
-    throw StoreError("the last id, " + std::to_string(kLastId) + ", was given: no job can be put");
-  return next_id++;
-}
-
-PutOutcome EngineJobs::put(ClientId id, Now now, const PutOrder& order, std::string_view body) {
-  LargeBody large{.bytes = static_cast<std::uint32_t>(body.size())};
-  if (body.size() <= kBodyPiece) return put(id, now, order, large, body);
-  large = begin_body(large.bytes);
-  try {
-    for (std::size_t at = 0; at < body.size(); at += kBodyPiece)
-      add_piece(large, body.substr(at, kBodyPiece));
-    const PutOutcome outcome = put(id, now, order, large);
-    if (!outcome.done()) give_up(large);
-    return outcome;
-  } catch (...) {
-    give_up(large);
-    throw;
-  }
-}
-
-PutOutcome EngineJobs::put(ClientId id, Now now, const PutOrder& order, const LargeBody& body) {
-  return put(id, now, order, body, {});
-}
-
-PutOutcome EngineJobs::put(ClientId id, Now now, const PutOrder& order, const LargeBody& of,
-                           std::string_view body) {
-  EngineState& s = state_;
-  s.advance(now);
-  Tube& tube = *s.client(id).tube_in_use;
-  try {
-    PlannedPut put = s.plan_client_put(tube, order, of, body);
-    if (!put.outcome.done()) return put.outcome;
-    put.outcome.durable_at = s.append();
-    tube.count_puts(1, s.clock.mono());
-    s.finish_put(put);
-    if (put.before) s.forget_if_unreferenced(put.before->tube);
-    return put.outcome;
-  } catch (...) {
-    s.forget_lane(tube, order.group);
-    throw;
-  }
-}
-
-std::optional<UtcMs> EngineState::expiry(Millis in, std::optional<UtcMs> at) const {
+std::optional<UtcMs> Puts::expiry(Millis in, std::optional<UtcMs> at) const {
   if (at == kNeverExpires || (!at && in == 0)) return 0;
-  if (!clock.fits(in, at)) return std::nullopt;
-  return std::max<UtcMs>(1, at.value_or(clock.utc_from() + in));
+  if (!clock_.fits(in, at)) return std::nullopt;
+  return std::max<UtcMs>(1, at.value_or(clock_.utc_from() + in));
 }
 
-std::int64_t EngineState::lead_of_expiry(UtcMs expires, bool is_moment) const {
-  return expires == 0 || is_moment ? kNoLead : clock.lead();
+std::int64_t Puts::lead_of_expiry(UtcMs expires, bool is_moment) const {
+  return expires == 0 || is_moment ? kNoLead : clock_.lead();
 }
 
 NeverRuns::NeverRuns(Millis due_in, Millis expires_in)
@@ -82,18 +29,18 @@ NeverRuns::NeverRuns(Millis due_in, Millis expires_in)
                             " ms: no worker would get it") {}
 
 // All of a spread counts: else it would be chance whether the job runs.
-void EngineState::require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread,
-                                      UtcMs expires) const {
-  const UtcMs from = clock.utc_from();
-  const UtcMs first = at.value_or(in > 0 ? from + in : clock.utc());
+void Puts::require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread,
+                               UtcMs expires) const {
+  const UtcMs from = clock_.utc_from();
+  const UtcMs first = at.value_or(in > 0 ? from + in : clock_.utc());
   const UtcMs last = first + (spread > 0 ? spread - 1 : 0);
-  if (expires == 0 || last <= clock.utc() || last < expires) return;
+  if (expires == 0 || last <= clock_.utc() || last < expires) return;
   throw NeverRuns(last - std::min(last, from), expires - std::min(expires, from));
 }
 
-PlannedPut EngineState::check_put(Tube& tube, const PutOrder& order, JobId body_id) {
+PlannedPut Puts::check(Tube& tube, const PutOrder& order, JobId body_id) {
   using Result = PutOutcome::Result;
-  check(order.retry);
+  Endings::check(order.retry);
   static constexpr Millis kTooLong = kLastDue + 1;
   const Millis spread = std::min(order.spread, kTooLong);
   const Millis later = spread == 0 ? 0 : mix(body_id) % spread;
@@ -102,15 +49,15 @@ PlannedPut EngineState::check_put(Tube& tube, const PutOrder& order, JobId body_
     return order.due_at ? std::optional(std::min(*order.due_at, kTooLong) + by) : std::nullopt;
   };
   const std::optional<UtcMs> expires = expiry(order.expires_in, order.expires_at);
-  if (!clock.fits(due_in + spread, due_at(spread)) || !expires) return {};
+  if (!clock_.fits(due_in + spread, due_at(spread)) || !expires) return {};
   PlannedPut put{.before = {},
                  .after = {.tube = tube.record.number,
                            .priority = order.priority,
                            .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
-                           .created = clock.utc(),
+                           .created = clock_.utc(),
                            .history = {}},
                  .outcome = {.result = Result::kInserted}};
-  clock.set_due(put.after, due_in + later, due_at(later));
+  clock_.set_due(put.after, due_in + later, due_at(later));
   if (order.key.size() > kMaxKey)
     throw std::invalid_argument("queue engine: a key has " + std::to_string(order.key.size()) +
                                 " bytes; the most is " + std::to_string(kMaxKey));
@@ -118,7 +65,7 @@ PlannedPut EngineState::check_put(Tube& tube, const PutOrder& order, JobId body_
     throw std::invalid_argument("queue engine: a group has " + std::to_string(order.group.size()) +
                                 " bytes; the most is " + std::to_string(kMaxGroup));
   check_attributes(order.attributes);
-  if (!order.key.empty()) put.owner = store.find_key(tube.record.number, order.key);
+  if (!order.key.empty()) put.owner = store_.find_key(tube.record.number, order.key);
   if (put.owner) plan_conflict(order, put);
   // A put that changes nothing is told why: perhaps it is sent again, later than the first time.
   if (put.outcome.done() && !order.buried)
@@ -126,35 +73,42 @@ PlannedPut EngineState::check_put(Tube& tube, const PutOrder& order, JobId body_
   return put;
 }
 
-void EngineState::check_attributes(std::string_view attributes) {
+void Puts::refuse_large(std::string_view body) {
+  if (body.size() <= kBodyPiece) return;
+  throw std::invalid_argument("queue engine: a body of a patch or a batch has " +
+                              std::to_string(body.size()) + " bytes; the most is " +
+                              std::to_string(kBodyPiece));
+}
+
+void Puts::check_attributes(std::string_view attributes) {
   if (attributes.size() <= kMaxAttributes) return;
   throw std::invalid_argument("attributes: " + std::to_string(attributes.size()) +
                               " bytes; the most is " + std::to_string(kMaxAttributes));
 }
 
 // So a put that is sent again learns what became of the first one.
-PlannedPut EngineState::plan_client_put(Tube& tube, const PutOrder& order, const LargeBody& of,
-                                        std::string_view body) {
+PlannedPut Puts::plan_of_client(Tube& tube, const PutOrder& order, const LargeBody& of,
+                                std::string_view body) {
   using Result = PutOutcome::Result;
   const bool refuses = tube.refuses_puts();
-  if (!refuses && tube.lets_put(1, clock.mono())) return plan_put(tube, order, of, body);
-  PlannedPut put = check_put(tube, order, of.id != 0 ? of.id : next_id);
+  if (!refuses && tube.lets_put(1, clock_.mono())) return plan(tube, order, of, body);
+  PlannedPut put = check(tube, order, of.id != 0 ? of.id : appender_.next_id());
   if (refuses && put.outcome.result != Result::kExists) put.outcome = {.result = Result::kDraining};
-  if (!refuses && put.outcome.done()) put.outcome = too_fast(tube, 1);
+  if (!refuses && put.outcome.done()) put.outcome = throttle_.too_fast(tube, 1);
   return put;
 }
 
 // A body that has no id yet gets the id of its job; if it replaces another body, a new one.
-PlannedPut EngineState::plan_put(Tube& tube, const PutOrder& order, const LargeBody& of,
-                                 std::string_view body) {
-  PlannedPut put = check_put(tube, order, of.id != 0 ? of.id : next_id);
+PlannedPut Puts::plan(Tube& tube, const PutOrder& order, const LargeBody& of,
+                      std::string_view body) {
+  PlannedPut put = check(tube, order, of.id != 0 ? of.id : appender_.next_id());
   if (!put.outcome.done()) return put;
-  Tube& lane = lane_named(tube, order.group);
+  Tube& lane = tubes_.lane_named(tube, order.group);
   JobRecord& record = put.after;
   record.tube = lane.record.number;
   record.body_bytes = of.bytes;
-  if (order.buried) record.burial = next_burial++;
-  const JobId body_id = of.id != 0 ? of.id : give_id();
+  if (order.buried) record.burial = appender_.give_burial();
+  const JobId body_id = of.id != 0 ? of.id : appender_.give_id();
   if (record.id == 0) record.id = body_id;
   put.outcome.id = record.id;
   const UtcMs expires = *expiry(order.expires_in, order.expires_at);
@@ -173,53 +127,85 @@ PlannedPut EngineState::plan_put(Tube& tube, const PutOrder& order, const LargeB
                   .newer = {}});
   }
   if (!order.key.empty() && !put.before)
-    add_key_change(
+    keys_.add_change(
         put.owner,
         KeyRecord{.tube = tube.record.number, .key = record.extras->key, .id = record.id});
-  if (put.before && put.before->extras->has_story) changes.stories.push_back({record.id, {}});
-  extend_cursor(lane);
-  add_change(put.before, record, body);
+  if (put.before && put.before->extras->has_story)
+    appender_.changes.stories.push_back({record.id, {}});
+  far_.extend_cursor(lane);
+  appender_.add_change(put.before, record, body);
   return put;
 }
 
-void EngineState::finish_put(const PlannedPut& put) noexcept {
+void Puts::finish(const PlannedPut& put) noexcept {
   const JobRecord& record = put.after;
-  if (put.before) return replaced(*put.before, record);
-  ++tube_numbered(record.tube).head().total;
-  ++sums.total;
-  if (!record.buried()) take_in(record);
+  if (put.before) return jobs_.replaced(*put.before, record);
+  ++tubes_.numbered(record.tube).head().total;
+  ++counts_.sums.total;
+  if (!record.buried()) jobs_.take_in(record);
 }
 
-LargeBody EngineJobs::begin_body(std::uint32_t bytes) {
-  EngineState& s = state_;
-  const JobId id = s.give_id();
-  s.changes.clear();
-  s.changes.begun = {id, bytes};
-  s.append();
-  return {.id = id, .bytes = bytes};
+bool Puts::is_ending(const JobRecord& job) const {
+  return job.extras->cancel_asked || endings_.is_last(job.id);
 }
 
-void EngineJobs::add_piece(LargeBody& body, std::string_view piece) {
-  EngineState& s = state_;
-  s.changes.clear();
-  s.changes.piece = {body.id, static_cast<std::uint32_t>(body.put / kBodyPiece), piece};
-  s.append();
-  body.put += static_cast<std::uint32_t>(piece.size());
-}
-
-void EngineJobs::give_up(const LargeBody& body) {
-  EngineState& s = state_;
-  s.changes.clear();
-  s.changes.given_up = {body.id, body.bytes};
-  s.append();
-}
-
-void EngineState::give_up_unfinished(const std::vector<UnfinishedBody>& bodies) try {
-  for (const UnfinishedBody& body : bodies) {
-    changes.given_up = body;
-    append();
+// Sets what becomes of a put whose key is not free.
+void Puts::plan_conflict(const PutOrder& order, PlannedPut& put) {
+  using Result = PutOutcome::Result;
+  const KeyRecord& owner = *put.owner;
+  const bool stands_in_the_way =
+      order.on_conflict == OnConflict::kReject || order.on_conflict == OnConflict::kIgnore;
+  if (owner.until != 0) {
+    if (stands_in_the_way && clock_.steady() < owner.until)
+      put.outcome = {.result = Result::kExists,
+                     .id = owner.id,
+                     .durable_at = appender_.last_sequence(),
+                     .owner = KeyOwner::kDone};
+    return;
   }
-} catch (const StoreError&) {
+  std::optional<JobRecord> other = jobs_.record_of(owner.id);
+  if (!other) {
+    throw StoreDamage("the key '" + owner.key + "' is of job " + std::to_string(owner.id) +
+                      ", and there is no such job");
+  }
+  put.outcome = {.result = Result::kExists,
+                 .id = owner.id,
+                 .durable_at = jobs_.durable_at(owner.id),
+                 .owner = owner_of_key(*other)};
+  const bool is_reserved = put.outcome.owner == KeyOwner::kReserved;
+  // A job that is ending will not run, so the producer learns that nothing was put.
+  if (stands_in_the_way && !(is_reserved && is_ending(*other))) return;
+  put.outcome.result = Result::kReserved;
+  if (is_reserved) return;
+  put.outcome.result = Result::kReplaced;
+  put.outcome.owner = KeyOwner::kNone;
+
+  JobRecord& record = put.after;
+  record.id = other->id;
+  const bool is_later = placing_.due_of(*other) > placing_.due_of(record);
+  const bool keeps_due = order.on_conflict == OnConflict::kKeepDue ||
+                         (order.on_conflict == OnConflict::kDebounce && is_later);
+  if (keeps_due && !other->buried()) {
+    record.due = other->due;
+    record.delay = other->delay;
+    record.lead = other->lead;
+    record.era = other->era;
+  }
+  put.before = std::move(other);
+}
+
+KeyOwner Puts::owner_of_key(const JobRecord& job) const {
+  switch (jobs_.state_of(job)) {
+    case JobState::kDelayed:
+      return KeyOwner::kDelayed;
+    case JobState::kReady:
+      return KeyOwner::kReady;
+    case JobState::kReserved:
+      return KeyOwner::kReserved;
+    case JobState::kBuried:
+      break;
+  }
+  return job.extras->death == Death::kNone ? KeyOwner::kBuried : KeyOwner::kDead;
 }
 
 }  // namespace carillon::queue

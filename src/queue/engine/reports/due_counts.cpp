@@ -109,7 +109,7 @@ void count_next(EngineState& s, Tube& tube, const Tube& lane, DueCounts& counts)
   for (const JobRecord& job : jobs) {
     counts.next = {job.due, job.id + 1};
     ++counts.looked_at;
-    if (s.state_of(job) != JobState::kDelayed) continue;
+    if (s.jobs.state_of(job) != JobState::kDelayed) continue;
     ++count_of(counts, job.due);
     ++counts.counted;
   }
@@ -152,7 +152,7 @@ void count_next_in_memory(EngineState& s, const DueEstimates& store, Tube& tube,
   const auto found = store.scan_due_in_memory(lane.record.number, counts.next, kKeysAtOnce);
   for (const DueKey& key : found.jobs) {
     counts.next = {key.due, key.id + 1};
-    const LoadedJob* const job = s.loaded(key.id);
+    const LoadedJob* const job = s.jobs.loaded(key.id);
     if (job != nullptr && job->state != JobState::kDelayed) continue;
     ++count_of(counts, key.due);
     ++counts.counted;

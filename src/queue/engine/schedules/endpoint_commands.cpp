@@ -38,8 +38,8 @@ Outcome EngineSchedules::set_endpoint(Now now, std::string_view name, const Endp
   // What needs memory comes before the append.
   Endpoints prepared;
   prepared.emplace(name, stored);
-  s.changes.endpoints.push_back({std::string(name), std::move(stored)});
-  const Sequence sequence = s.append();
+  s.appender.changes.endpoints.push_back({std::string(name), std::move(stored)});
+  const Sequence sequence = s.appender.append();
   if (found != s.endpoints.end()) s.endpoints.erase(found);
   s.endpoints.merge(prepared);
   ++s.endpoint_changes;
@@ -50,9 +50,9 @@ Outcome EngineSchedules::remove_endpoint(Now now, std::string_view name) {
   EngineState& s = state_;
   s.advance(now);
   const auto found = s.endpoints.find(name);
-  if (found == s.endpoints.end()) return {.done = false, .durable_at = s.last_sequence};
-  s.changes.endpoints.push_back({found->first, std::nullopt});
-  const Sequence sequence = s.append();
+  if (found == s.endpoints.end()) return {.done = false, .durable_at = s.appender.last_sequence()};
+  s.appender.changes.endpoints.push_back({found->first, std::nullopt});
+  const Sequence sequence = s.appender.append();
   s.endpoints.erase(found);
   ++s.endpoint_changes;
   return {.done = true, .durable_at = sequence};

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "queue/engine/schedules/schedules.h"
+#include "queue/engine/state/engine_state.h"
 
 namespace carillon::queue {
 
@@ -57,8 +57,8 @@ void check_all(std::string_view name, const Schedule& asked) {
 void Schedules::read_times(LoadedSchedule& schedule) const {
   const Schedule& asked = schedule.record.schedule;
   if (!asked.cron.empty()) {
-    if (!state.options.calendar) refuse("cron: this queue has no calendar");
-    schedule.timetable = state.options.calendar(asked.cron, asked.zone);
+    if (!options_.calendar) refuse("cron: this queue has no calendar");
+    schedule.timetable = options_.calendar(asked.cron, asked.zone);
     return;
   }
   schedule.timetable = [start = asked.start.value_or(0), every = std::max(asked.every, kMinEvery)](
@@ -77,26 +77,26 @@ std::size_t Schedules::bytes_of(const ScheduleRecord& record) const {
 }
 
 LoadedSchedule* Schedules::find(std::string_view name) {
-  const auto found = by_name.find(name);
-  return found == by_name.end() ? nullptr : found->second.get();
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second.get();
 }
 
 Tube& Schedules::lane_of(const Schedule& schedule) {
-  Tube& tube = state.tube_named(schedule.tube);
+  Tube& tube = tubes_.named(schedule.tube);
   try {
-    return state.lane_named(tube, schedule.group);
+    return tubes_.lane_named(tube, schedule.group);
   } catch (...) {
-    state.forget_if_unreferenced(tube);
+    tubes_.forget_if_unreferenced(tube);
     throw;
   }
 }
 
 Sequence Schedules::set(std::string_view name, const Schedule& asked, bool paused) {
   check_all(name, asked);
-  EngineState::check(asked.retry);
-  EngineState::check_attributes(asked.attributes);
+  Endings::check(asked.retry);
+  Puts::check_attributes(asked.attributes);
   LoadedSchedule* const old = find(name);
-  const UtcMs now = state.clock.utc();
+  const UtcMs now = clock_.utc();
   auto made = std::make_unique<LoadedSchedule>();
   ScheduleRecord& record = made->record;
   if (old != nullptr) record = old->record;
@@ -111,69 +111,69 @@ Sequence Schedules::set(std::string_view name, const Schedule& asked, bool pause
   }
   if (old == nullptr || !before.occurs_as(schedule)) {
     record.decided = now;
-    record.since = state.clock.uptime();
+    record.since = clock_.uptime();
     record.spans.clear();
   }
   record.paused = record.paused || paused;
   read_times(*made);
 
   const std::size_t freed = old == nullptr ? 0 : bytes_of(old->record);
-  if (bytes - freed + bytes_of(record) > state.options.max_schedule_bytes)
+  if (bytes_ - freed + bytes_of(record) > options_.max_schedule_bytes)
     throw OverLimit("schedules take all that they may");
   Tube& lane = lane_of(schedule);
   ++lane.schedules;
   made->lane = &lane;
   try {
-    auto& place = by_name.try_emplace(record.name).first->second;
-    state.changes.schedules.push_back({record.name, record});
-    state.append();
-    bytes += bytes_of(record) - freed;
-    if (place) wheel.cancel(*place);
+    auto& place = by_name_.try_emplace(record.name).first->second;
+    appender_.changes.schedules.push_back({record.name, record});
+    appender_.append();
+    bytes_ += bytes_of(record) - freed;
+    if (place) wheel_.cancel(*place);
     std::swap(place, made);
   } catch (...) {
-    if (old == nullptr) by_name.erase(record.name);
+    if (old == nullptr) by_name_.erase(record.name);
     --lane.schedules;
-    state.forget_if_unreferenced(lane);
+    tubes_.forget_if_unreferenced(lane);
     throw;
   }
   if (made) {
-    awaited.erase(made->record.last_job);
+    awaited_.erase(made->record.last_job);
     --made->lane->schedules;
-    state.forget_if_unreferenced(*made->lane);
+    tubes_.forget_if_unreferenced(*made->lane);
   }
   arm(*find(name));
-  return state.last_sequence;
+  return appender_.last_sequence();
 }
 
 Sequence Schedules::remove(LoadedSchedule& schedule) {
-  state.changes.schedules.push_back({schedule.record.name, std::nullopt});
-  const Sequence sequence = state.append();
+  appender_.changes.schedules.push_back({schedule.record.name, std::nullopt});
+  const Sequence sequence = appender_.append();
   Tube& lane = *schedule.lane;
-  bytes -= bytes_of(schedule.record);
-  awaited.erase(schedule.record.last_job);
-  wheel.cancel(schedule);
-  by_name.erase(by_name.find(schedule.record.name));
+  bytes_ -= bytes_of(schedule.record);
+  awaited_.erase(schedule.record.last_job);
+  wheel_.cancel(schedule);
+  by_name_.erase(by_name_.find(schedule.record.name));
   --lane.schedules;
-  state.forget_if_unreferenced(lane);
+  tubes_.forget_if_unreferenced(lane);
   return sequence;
 }
 
 Sequence Schedules::pause(LoadedSchedule& schedule) {
   ScheduleRecord after = schedule.record;
   after.paused = true;
-  untold.clear();
+  untold_.clear();
   const Sequence sequence = store(schedule, std::move(after));
   arm(schedule);
   return sequence;
 }
 
 Sequence Schedules::resume(LoadedSchedule& schedule) {
-  if (!schedule.record.paused) return state.last_sequence;
+  if (!schedule.record.paused) return appender_.last_sequence();
   ScheduleRecord after = schedule.record;
   after.paused = false;
-  after.decided = state.clock.utc();
-  after.since = state.clock.uptime();
-  untold.clear();
+  after.decided = clock_.utc();
+  after.since = clock_.uptime();
+  untold_.clear();
   const UtcMs before = schedule.record.decided;
   if (schedule.broken.empty()) {
     const std::uint64_t count = schedule.count(before, after.decided);
@@ -184,16 +184,16 @@ Sequence Schedules::resume(LoadedSchedule& schedule) {
   return sequence;
 }
 
-BatchOutcome Schedules::trigger(LoadedSchedule& schedule, EngineState::Token token,
+BatchOutcome Schedules::trigger(LoadedSchedule& schedule, BatchToken token,
                                 const BatchOrder& order) {
   ScheduleRecord after = schedule.record;
   after.last_occurrence = 0;
-  untold.clear();
+  untold_.clear();
   const PlannedPut planned = plan_put(schedule, std::nullopt);
   BatchOutcome outcome{.jobs = {planned.outcome}};
   const Schedule& asked = schedule.record.schedule;
   if (order.tells_job) outcome.job = planned.job(asked.tube, asked.group);
-  if (!order.once.empty()) state.add_token(std::move(token), order, outcome);
+  if (!order.once.empty()) keys_.add_token(std::move(token), order, outcome);
   outcome.durable_at = append_put(schedule, std::move(after), planned);
   outcome.jobs.front().durable_at = outcome.durable_at;
   arm(schedule);
@@ -215,69 +215,72 @@ ScheduleView Schedules::view(const LoadedSchedule& schedule, std::size_t times) 
   return view;
 }
 
+std::vector<std::string> Schedules::names(std::string_view name, std::size_t limit) const {
+  std::vector<std::string> names;
+  for (auto at = by_name_.upper_bound(name); at != by_name_.end() && names.size() < limit; ++at)
+    names.push_back(at->first);
+  return names;
+}
+
 // --- The engine's commands.
 
 Outcome EngineSchedules::set_schedule(Now now, std::string_view name, const Schedule& schedule,
                                       bool paused) {
   state_.advance(now);
-  return {.done = true, .durable_at = state_.schedules->set(name, schedule, paused)};
+  return {.done = true, .durable_at = state_.schedules.set(name, schedule, paused)};
 }
 
 Outcome EngineSchedules::remove_schedule(Now now, std::string_view name) {
   EngineState& s = state_;
   s.advance(now);
-  LoadedSchedule* const found = s.schedules->find(name);
-  if (found == nullptr) return {.done = false, .durable_at = s.last_sequence};
-  return {.done = true, .durable_at = s.schedules->remove(*found)};
+  LoadedSchedule* const found = s.schedules.find(name);
+  if (found == nullptr) return {.done = false, .durable_at = s.appender.last_sequence()};
+  return {.done = true, .durable_at = s.schedules.remove(*found)};
 }
 
 Outcome EngineSchedules::pause_schedule(Now now, std::string_view name) {
   EngineState& s = state_;
   s.advance(now);
-  LoadedSchedule* const found = s.schedules->find(name);
-  if (found == nullptr) return {.done = false, .durable_at = s.last_sequence};
-  return {.done = true, .durable_at = s.schedules->pause(*found)};
+  LoadedSchedule* const found = s.schedules.find(name);
+  if (found == nullptr) return {.done = false, .durable_at = s.appender.last_sequence()};
+  return {.done = true, .durable_at = s.schedules.pause(*found)};
 }
 
 Outcome EngineSchedules::resume_schedule(Now now, std::string_view name) {
   EngineState& s = state_;
   s.advance(now);
-  LoadedSchedule* const found = s.schedules->find(name);
-  if (found == nullptr) return {.done = false, .durable_at = s.last_sequence};
-  return {.done = true, .durable_at = s.schedules->resume(*found)};
+  LoadedSchedule* const found = s.schedules.find(name);
+  if (found == nullptr) return {.done = false, .durable_at = s.appender.last_sequence()};
+  return {.done = true, .durable_at = s.schedules.resume(*found)};
 }
 
 std::optional<BatchOutcome> EngineSchedules::trigger_schedule(Now now, std::string_view name,
                                                               const BatchOrder& order) {
   EngineState& s = state_;
   s.advance(now);
-  EngineState::Token token = s.token_of(order);
-  if (auto answer = s.answer_of(token, order)) return answer;
-  LoadedSchedule* const found = s.schedules->find(name);
+  BatchToken token = s.keys.token_of(order);
+  if (auto answer = s.keys.answer_of(token, order)) return answer;
+  LoadedSchedule* const found = s.schedules.find(name);
   if (found == nullptr) return std::nullopt;
-  return s.schedules->trigger(*found, std::move(token), order);
+  return s.schedules.trigger(*found, std::move(token), order);
 }
 
 std::optional<ScheduleView> EngineSchedules::schedule(Now now, std::string_view name,
                                                       std::size_t times) {
   EngineState& s = state_;
   s.advance(now);
-  const LoadedSchedule* const found = s.schedules->find(name);
+  const LoadedSchedule* const found = s.schedules.find(name);
   if (found == nullptr) return std::nullopt;
-  return s.schedules->view(*found, times);
+  return s.schedules.view(*found, times);
 }
 
 std::vector<std::string> EngineSchedules::schedules(std::string_view name,
                                                     std::size_t limit) const {
-  const auto& by_name = state_.schedules->by_name;
-  std::vector<std::string> names;
-  for (auto at = by_name.upper_bound(name); at != by_name.end() && names.size() < limit; ++at)
-    names.push_back(at->first);
-  return names;
+  return state_.schedules.names(name, limit);
 }
 
 std::vector<ScheduleEvent> EngineSchedules::take_schedule_events() {
-  return std::exchange(state_.schedules->events, {});
+  return state_.schedules.take_events();
 }
 
 }  // namespace carillon::queue

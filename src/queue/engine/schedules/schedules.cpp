@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "queue/engine/state/engine_state.h"
+
 namespace carillon::queue {
 
 namespace {
@@ -16,7 +18,7 @@ using What = ScheduleEvent::What;
 // How long a schedule waits when its job cannot be put, in ms.
 constexpr Millis kRetry = 1'000;
 
-// The stored time is at most about so far behind (append_changes.cpp).
+// The stored time is at most about so far behind (appender.cpp).
 constexpr Millis kStoredTimeLag = 2'000;
 
 // How much later than its occurrence a job is due.
@@ -90,27 +92,37 @@ std::uint64_t LoadedSchedule::count(UtcMs after, UtcMs until) const {
 
 // --- The life of a schedule.
 
-Schedules::Schedules(EngineState& in) : state(in), wheel(in.clock.tick()) {}
+Schedules::Schedules(Store& store, const EngineOptions& options, const EngineClock& clock,
+                     Appender& appender, Tubes& tubes, LoadedJobs& jobs, Puts& puts, Keys& keys)
+    : store_(store),
+      options_(options),
+      clock_(clock),
+      appender_(appender),
+      tubes_(tubes),
+      jobs_(jobs),
+      puts_(puts),
+      keys_(keys),
+      wheel_(clock.tick()) {}
 
 Schedules::~Schedules() {
-  for (const auto& [name, schedule] : by_name) wheel.cancel(*schedule);
+  for (const auto& [name, schedule] : by_name_) wheel_.cancel(*schedule);
 }
 
 void Schedules::take_over(ScheduleRecord record, UtcMs last_known) {
   auto made = std::make_unique<LoadedSchedule>();
   LoadedSchedule& schedule = *made;
   // The wall clock may have been set back before the restart, or while the server was down.
-  if (record.decided > std::min(last_known, state.clock.utc()) + kStoredTimeLag) {
+  if (record.decided > std::min(last_known, clock_.utc()) + kStoredTimeLag) {
     record.decided = std::min(record.decided, last_known);
-    if (const UtcMs since = state.clock.wrong_since(); since != 0) turn_back(record, since);
+    if (const UtcMs since = clock_.wrong_since(); since != 0) turn_back(record, since);
   }
-  record.decided = std::min(record.decided, state.clock.utc());
+  record.decided = std::min(record.decided, clock_.utc());
   schedule.record = std::move(record);
   const Schedule& asked = schedule.record.schedule;
-  schedule.lane = &state.made_lane(state.made_tube(asked.tube), asked.group);
+  schedule.lane = &tubes_.made_lane(tubes_.made(asked.tube), asked.group);
   ++schedule.lane->schedules;
-  bytes += bytes_of(schedule.record);
-  by_name.emplace(schedule.record.name, std::move(made));
+  bytes_ += bytes_of(schedule.record);
+  by_name_.emplace(schedule.record.name, std::move(made));
   try {
     read_times(schedule);
   } catch (const std::invalid_argument& error) {
@@ -121,45 +133,45 @@ void Schedules::take_over(ScheduleRecord record, UtcMs last_known) {
 }
 
 void Schedules::arm(LoadedSchedule& schedule) noexcept {
-  wheel.cancel(schedule);
+  wheel_.cancel(schedule);
   const ScheduleRecord& record = schedule.record;
   if (record.paused || !schedule.broken.empty()) return;
-  const Tick now = state.clock.tick();
-  if (record.waiting != 0 && !awaited.contains(record.last_job))
-    return wheel.schedule(schedule, Moment{now});
+  const Tick now = clock_.tick();
+  if (record.waiting != 0 && !awaited_.contains(record.last_job))
+    return wheel_.schedule(schedule, Moment{now});
   const auto next = schedule.next(record.decided);
   if (!next) return;
-  Tick tick = std::max(now, state.clock.tick_of(next->at));
+  Tick tick = std::max(now, clock_.tick_of(next->at));
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
-  if (next->at > state.clock.utc()) tick = std::max(tick, now + 1);
-  wheel.schedule(schedule, Moment{tick});
+  if (next->at > clock_.utc()) tick = std::max(tick, now + 1);
+  wheel_.schedule(schedule, Moment{tick});
 }
 
 void Schedules::follow_the_clock(bool back) {
-  const EngineClock& clock = state.clock;
-  const UtcMs since = back && clock.has_settled() ? clock.wrong_since() : 0;
-  for (const auto& [name, schedule] : by_name) {
+  const UtcMs since = back && clock_.has_settled() ? clock_.wrong_since() : 0;
+  for (const auto& [name, schedule] : by_name_) {
     ScheduleRecord& record = schedule->record;
-    if (back) record.decided = std::min(record.decided, clock.utc());
+    if (back) record.decided = std::min(record.decided, clock_.utc());
     if (since != 0) turn_back(record, since);
     arm(*schedule);
   }
 }
 
 void Schedules::turn_back(ScheduleRecord& record, UtcMs since) const {
-  const UtcMs from = std::max(since, state.clock.utc_at_uptime(record.since));
+  const UtcMs from = std::max(since, clock_.utc_at_uptime(record.since));
   record.decided = std::min(record.decided, from);
 }
 
 void Schedules::jobs_left(const Changes& appended) {
+  if (awaited_.empty()) return;
   for (const JobChange& change : appended.jobs) {
     if (!change.before) continue;
-    const auto found = awaited.find(change.before->id);
-    if (found == awaited.end()) continue;
+    const auto found = awaited_.find(change.before->id);
+    if (found == awaited_.end()) continue;
     LoadedSchedule& schedule = *found->second;
     if (change.after && !change.after->buried() && is_in_last_tube(schedule, *change.after))
       continue;
-    awaited.erase(found);
+    awaited_.erase(found);
     arm(schedule);
   }
 }
@@ -168,27 +180,26 @@ bool Schedules::is_last_there(const LoadedSchedule& schedule) {
   if (schedule.record.last_job == 0) return false;
   const JobId id = schedule.record.last_job;
   try {
-    const std::optional<JobRecord> job = state.record_of(id);
+    const std::optional<JobRecord> job = jobs_.record_of(id);
     return job && !job->buried() && is_in_last_tube(schedule, *job);
   } catch (const StoreDamage& why) {
     // No worker has it, or it would be in memory; and what cannot be read is handed out to nobody.
-    state.load_failure =
-        "schedule " + schedule.record.name + ": its last job, " + std::to_string(id) +
-        ", cannot be read and counts as gone, so the schedule goes on; save what is "
-        "whole with carillon check --data DIR --salvage NEW: " +
-        why.what();
+    appender_.failed("schedule " + schedule.record.name + ": its last job, " + std::to_string(id) +
+                     ", cannot be read and counts as gone, so the schedule goes on; save what is "
+                     "whole with carillon check --data DIR --salvage NEW: " +
+                     why.what());
     return false;
   }
 }
 
 bool Schedules::is_in_last_tube(const LoadedSchedule& schedule, const JobRecord& job) {
   const std::uint32_t last = schedule.record.last_tube;
-  return last == 0 || state.tube_numbered(job.tube).head().record.number == last;
+  return last == 0 || tubes_.numbered(job.tube).head().record.number == last;
 }
 
 void Schedules::tell(ScheduleEvent event) {
   constexpr std::size_t kMost = 1'000;  // for an owner that takes none
-  if (events.size() < kMost) events.push_back(std::move(event));
+  if (events_.size() < kMost) events_.push_back(std::move(event));
 }
 
 // --- Firing.
@@ -203,47 +214,47 @@ std::size_t Schedules::cost_of(const LoadedSchedule& schedule, std::uint64_t ski
 }
 
 void Schedules::fire(std::size_t budget) {
-  const Tick now = state.clock.tick();
-  if (now < fire_at || by_name.empty()) return;
+  const Tick now = clock_.tick();
+  if (now < fire_at_ || by_name_.empty()) return;
   while (budget > 0) {
     LoadedSchedule* ripe = nullptr;
-    wheel.advance(
+    wheel_.advance(
         now, [&ripe](TimerNode& node) { ripe = &static_cast<LoadedSchedule&>(node); }, 1);
     if (ripe == nullptr) return;
     if (const Millis wait = must_wait(); wait > 0) {
-      wheel.schedule(*ripe, Moment{now});  // it is due still
-      fire_at = now + wait;
+      wheel_.schedule(*ripe, Moment{now});  // it is due still
+      fire_at_ = now + wait;
       return;
     }
     const std::uint64_t skipped_before = ripe->record.skipped;
-    wheel.schedule(*ripe, Moment{now + kRetry});  // unless what follows succeeds
+    wheel_.schedule(*ripe, Moment{now + kRetry});  // unless what follows succeeds
     try {
       decide(*ripe);
       arm(*ripe);
     } catch (const StoreError& error) {
-      state.load_failure = "schedule " + ripe->record.name + ": " + error.what();
+      appender_.failed("schedule " + ripe->record.name + ": " + error.what());
     }
     budget -= std::min(budget, cost_of(*ripe, skipped_before));
   }
 }
 
 Millis Schedules::must_wait() const {
-  if (state.options.refuses_puts && state.options.refuses_puts()) return kRetry;
-  return state.store.has_room() ? 0 : kAwaitRoom;
+  if (options_.refuses_puts && options_.refuses_puts()) return kRetry;
+  return store_.has_room() ? 0 : kAwaitRoom;
 }
 
 std::optional<Tick> Schedules::next_wakeup() const {
-  const std::optional<Tick> next = wheel.next_wakeup();
-  return next ? std::optional(std::max(*next, fire_at)) : next;
+  const std::optional<Tick> next = wheel_.next_wakeup();
+  return next ? std::optional(std::max(*next, fire_at_)) : next;
 }
 
 void Schedules::decide(LoadedSchedule& schedule) {
   const ScheduleRecord& record = schedule.record;
-  const UtcMs utc = state.clock.utc();
-  untold.clear();
+  const UtcMs utc = clock_.utc();
+  untold_.clear();
   if (record.waiting != 0) {
     if (record.schedule.overlap != Overlap::kAllow && is_last_there(schedule)) {
-      awaited[record.last_job] = &schedule;
+      awaited_[record.last_job] = &schedule;
     } else {
       ScheduleRecord after = record;
       after.last_occurrence = std::exchange(after.waiting, 0);
@@ -271,7 +282,7 @@ UtcMs Schedules::last_that_fires(const LoadedSchedule& schedule, Occurrence firs
 std::optional<Occurrence> Schedules::skip_missed(const LoadedSchedule& schedule, Occurrence next,
                                                  ScheduleRecord& after) {
   const Schedule& asked = schedule.record.schedule;
-  const UtcMs utc = state.clock.utc();
+  const UtcMs utc = clock_.utc();
   const Millis window = asked.catch_up == CatchUp::kAll ? asked.catch_up_window : 0;
   const Millis reach = std::max(window, kOnTime);
   UtcMs first = utc > reach ? utc - reach : 0;  // of those that fire
@@ -287,7 +298,7 @@ std::optional<Occurrence> Schedules::skip_missed(const LoadedSchedule& schedule,
 void Schedules::skip(ScheduleEvent::What what, UtcMs occurrence, std::uint64_t count,
                      ScheduleRecord& after) {
   after.skipped += count;
-  untold.push_back({.what = what, .name = after.name, .occurrence = occurrence, .count = count});
+  untold_.push_back({.what = what, .name = after.name, .occurrence = occurrence, .count = count});
 }
 
 void Schedules::occur(LoadedSchedule& schedule, ScheduleRecord after, Occurrence occurrence) {
@@ -314,7 +325,7 @@ void Schedules::occur(LoadedSchedule& schedule, ScheduleRecord after, Occurrence
   after.last_occurrence = occurrence.at;
   ++after.fired;
   if (occurrence.clocks == Clocks::kShownTwice)
-    untold.push_back({.what = What::kShownTwice, .name = after.name, .occurrence = occurrence.at});
+    untold_.push_back({.what = What::kShownTwice, .name = after.name, .occurrence = occurrence.at});
   const Millis spread = spread_of(after, occurrence.at);
   put(schedule, std::move(after), occurrence.at + spread);
 }
@@ -334,12 +345,12 @@ PlannedPut Schedules::plan_put(const LoadedSchedule& schedule, std::optional<Utc
                  .attributes = asked.attributes,
                  .at_expiry = asked.at_expiry};
   if (asked.expires_in > 0) {
-    const UtcMs ready = std::max(when.value_or(0), state.clock.utc_from());
+    const UtcMs ready = std::max(when.value_or(0), clock_.utc_from());
     order.expires_at =
         asked.expires_in <= kLastDue - ready ? ready + asked.expires_in : kNeverExpires;
   }
   const LargeBody body{.bytes = static_cast<std::uint32_t>(asked.body.size())};
-  return state.plan_put(schedule.lane->head(), order, body, asked.body);
+  return puts_.plan(schedule.lane->head(), order, body, asked.body);
 }
 
 Sequence Schedules::append_put(LoadedSchedule& schedule, ScheduleRecord after,
@@ -347,13 +358,13 @@ Sequence Schedules::append_put(LoadedSchedule& schedule, ScheduleRecord after,
   after.last_job = planned.outcome.id;
   after.last_tube = schedule.lane->head().record.number;
   const Sequence sequence = store(schedule, std::move(after));
-  state.finish_put(planned);
+  puts_.finish(planned);
   return sequence;
 }
 
 Sequence Schedules::store(LoadedSchedule& schedule, ScheduleRecord after) {
-  state.changes.schedules.push_back({after.name, after});
-  const Sequence sequence = state.append();
+  appender_.changes.schedules.push_back({after.name, after});
+  const Sequence sequence = appender_.append();
   stored(schedule, std::move(after));
   return sequence;
 }
@@ -362,18 +373,18 @@ void Schedules::stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept 
   ScheduleRecord& record = schedule.record;
   // Of an occurrence that has waited before, the job may have gone.
   const bool is_new = after.waiting != record.waiting || after.last_job != record.last_job;
-  const bool was_awaited = awaited.erase(record.last_job) > 0;
+  const bool was_awaited = awaited_.erase(record.last_job) > 0;
   record = std::move(after);
-  if (record.waiting != 0 && (is_new || was_awaited)) awaited[record.last_job] = &schedule;
-  for (ScheduleEvent& event : untold) tell(std::move(event));
-  untold.clear();
+  if (record.waiting != 0 && (is_new || was_awaited)) awaited_[record.last_job] = &schedule;
+  for (ScheduleEvent& event : untold_) tell(std::move(event));
+  untold_.clear();
 }
 
 void Schedules::check_invariants() const {
-  for (const auto& [name, schedule] : by_name) {
+  for (const auto& [name, schedule] : by_name_) {
     const ScheduleRecord& record = schedule->record;
     const bool sleeps = record.paused || !schedule->broken.empty();
-    const bool is_free = record.waiting != 0 && !awaited.contains(record.last_job);
+    const bool is_free = record.waiting != 0 && !awaited_.contains(record.last_job);
     const bool comes = !sleeps && (is_free || schedule->next(record.decided));
     if (schedule->armed() == comes) continue;
     std::fprintf(stderr, "the schedule %s is %s\n", name.c_str(),

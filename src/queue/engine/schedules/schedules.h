@@ -22,10 +22,17 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "carillon/queue/commands.h"
+#include "carillon/queue/engine_options.h"
 #include "carillon/queue/schedule.h"
-#include "queue/engine/state/engine_state.h"
+#include "queue/engine/jobs/keys.h"
+#include "queue/engine/state/engine_clock.h"
+#include "queue/engine/state/parts.h"
+#include "queue/engine/state/planned.h"
+#include "queue/engine/tubes/tube.h"
 
 namespace carillon::queue {
 
@@ -50,8 +57,10 @@ struct LoadedSchedule : TimerNode {
   Tube* lane = nullptr;  // of its jobs: their tube, or group
 };
 
-struct Schedules {
-  explicit Schedules(EngineState& state);
+class Schedules {
+ public:
+  Schedules(Store& store, const EngineOptions& options, const EngineClock& clock,
+            Appender& appender, Tubes& tubes, LoadedJobs& jobs, Puts& puts, Keys& keys);
   ~Schedules();
   Schedules(const Schedules&) = delete;
   Schedules& operator=(const Schedules&) = delete;
@@ -64,8 +73,11 @@ struct Schedules {
   Sequence pause(LoadedSchedule& schedule);
   Sequence resume(LoadedSchedule& schedule);
   // `token` is the record that the order's token has, though its time is over; or none.
-  BatchOutcome trigger(LoadedSchedule& schedule, EngineState::Token token, const BatchOrder& order);
+  BatchOutcome trigger(LoadedSchedule& schedule, BatchToken token, const BatchOrder& order);
   ScheduleView view(const LoadedSchedule& schedule, std::size_t times) const;
+  // Returns the first `limit` names after `name`.
+  std::vector<std::string> names(std::string_view name, std::size_t limit) const;
+  std::vector<ScheduleEvent> take_events() { return std::exchange(events_, {}); }
 
   // --- Time (schedules.cpp)
 
@@ -73,16 +85,19 @@ struct Schedules {
   void take_over(ScheduleRecord record, UtcMs last_known);
   // Looks at up to `budget` schedules that are due, fewer if that takes long.
   void fire(std::size_t budget);
-  // Returns how many ms all of them must wait, because no job can be put.
-  Millis must_wait() const;
   void follow_the_clock(bool back);
-  // What was decided from `since` on, by a wrong clock, counts no more.
-  void turn_back(ScheduleRecord& record, UtcMs since) const;
   // These changes were appended.
   void jobs_left(const Changes& appended);
   std::optional<Tick> next_wakeup() const;
+  const EngineWheel& wheel() const { return wheel_; }
   // Aborts if a schedule would not be looked at in time.
   void check_invariants() const;
+
+ private:
+  // Returns how many ms all of them must wait, because no job can be put.
+  Millis must_wait() const;
+  // What was decided from `since` on, by a wrong clock, counts no more.
+  void turn_back(ScheduleRecord& record, UtcMs since) const;
 
   // Decides on the next occurrence, if it has come.
   void decide(LoadedSchedule& schedule);
@@ -118,15 +133,22 @@ struct Schedules {
   void read_times(LoadedSchedule& schedule) const;
   std::size_t bytes_of(const ScheduleRecord& record) const;
 
-  EngineState& state;
-  std::map<std::string, std::unique_ptr<LoadedSchedule>, std::less<>> by_name;
-  std::size_t bytes = 0;      // as EngineOptions::max_schedule_bytes counts them
-  EngineMemory::Wheel wheel;  // of LoadedSchedule, on EngineClock::tick()
-  Tick fire_at = 0;           // not before
+  Store& store_;
+  const EngineOptions& options_;
+  const EngineClock& clock_;
+  Appender& appender_;
+  Tubes& tubes_;
+  LoadedJobs& jobs_;
+  Puts& puts_;
+  Keys& keys_;
+  std::map<std::string, std::unique_ptr<LoadedSchedule>, std::less<>> by_name_;
+  std::size_t bytes_ = 0;  // as EngineOptions::max_schedule_bytes counts them
+  EngineWheel wheel_;      // of LoadedSchedule, on EngineClock::tick()
+  Tick fire_at_ = 0;       // not before
   // The jobs for which an occurrence waits, and are still there as far as is known.
-  std::unordered_map<JobId, LoadedSchedule*> awaited;
-  std::vector<ScheduleEvent> events;
-  std::vector<ScheduleEvent> untold;  // of a change that is not appended yet
+  std::unordered_map<JobId, LoadedSchedule*> awaited_;
+  std::vector<ScheduleEvent> events_;
+  std::vector<ScheduleEvent> untold_;  // of a change that is not appended yet
 };
 
 }  // namespace carillon::queue

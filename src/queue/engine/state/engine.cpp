@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "queue/engine/jobs/retention.h"
-#include "queue/engine/schedules/schedules.h"
+#include "base/text.h"
+#include "queue/engine/state/engine_state.h"
 
 namespace carillon::queue {
 
@@ -38,78 +38,58 @@ std::int64_t lead_at_the_end(const Watermarks& stored, const EngineClock& clock)
   return lead == kNoLead ? clock.lead() : lead;
 }
 
+// Gives up bodies whose put a crash has cut short. What it cannot give up, the next start does.
+void give_up(const std::vector<UnfinishedBody>& bodies, Appender& appender) try {
+  for (const UnfinishedBody& body : bodies) {
+    appender.changes.given_up = body;
+    appender.append();
+  }
+} catch (const StoreError&) {
+}
+
 }  // namespace
 
-EngineMemory::EngineMemory(Store& in, const EngineOptions& with, const Recovered& recovered,
-                           Now now)
+EngineState::EngineState(Store& in, const EngineOptions& with, Recovered recovered, Now now)
     : store(in),
       options(with),
       clock(now, recovered.watermarks, with.boot),
-      due(clock.tick()),
-      loading(clock.tick()),
-      expiries(clock.tick()),
-      ttrs(clock.mono()),
-      pauses(clock.mono()),
-      waits(clock.mono()),
       lead_before(lead_at_the_end(recovered.watermarks, clock)),
-      stored_marks(recovered.watermarks),
-      job_lead(std::max(recovered.watermarks.job_lead, clock.lead())),
-      next_id(recovered.watermarks.next_id),
-      next_burial(recovered.watermarks.next_burial) {}
-
-EngineState::EngineState(Store& in, const EngineOptions& with, Recovered recovered, Now now)
-    : EngineMemory(in, with, recovered, now), schedules(std::make_unique<Schedules>(*this)) {
-  const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };
-  std::vector<TubeRecord>& in_order = recovered.tubes;
-  if (!std::is_sorted(in_order.begin(), in_order.end(), by_number))
-    std::sort(in_order.begin(), in_order.end(), by_number);
-  if (!in_order.empty()) next_tube = in_order.back().number + 1;
-  const auto add_all = [&](bool lanes_alone) {
-    for (TubeRecord& record : in_order) {
-      if ((record.head != 0) != lanes_alone) continue;
-      scheduled += record.scheduled;
-      sums.buried += record.buried;
-      Tube& tube = add_tube(std::move(record));
-      tube.follow_put_rate(clock.mono());
-      if (!lanes_alone) Retention::follow(*this, tube);
-      if (tube.record.settings->limits == Limits()) continue;
-      tube.limits = std::make_unique<TubeLimits>(tube, tube.record.settings->limits, clock.mono());
-      if (tube.is_lane()) may_start(tube);
-    }
-  };
-  add_all(false);
-  add_all(true);
-  default_tube = &tube_named("default");
+      appender(store, options, clock, counts, tubes, schedules, recovered.watermarks),
+      tubes(options, counts, ripening, far, retention, throttle),
+      jobs(store, clock, appender, counts, tubes, ripening, far, endings, clients, throttle,
+           placing),
+      ripening(clock, counts, jobs),
+      far(store, options, clock, appender, counts, jobs, endings, placing),
+      placing(store, clock, appender, tubes, jobs, far),
+      throttle(clock, counts),
+      clients(options, clock, counts, tubes, jobs, far, endings, throttle),
+      keys(store, clock, appender, tubes),
+      puts(store, clock, appender, counts, tubes, jobs, far, keys, endings, placing, throttle),
+      removals(appender, counts, tubes, jobs, far, keys, clients),
+      retention(store, clock, appender, counts, removals, far.wheel()),
+      endings(store, clock, appender, counts, tubes, jobs, far, clients, throttle, removals,
+              retention),
+      schedules(store, options, clock, appender, tubes, jobs, puts, keys) {
+  tubes.take_over(std::move(recovered.tubes));
+  tubes.for_each([this](Tube& tube) {
+    tube.follow_put_rate(clock.mono());
+    if (!tube.is_lane()) retention.follow(tube);
+    throttle.take_over(tube);
+  });
   // What the present clock showed then: it may have been set back meanwhile.
   const std::int64_t set_back = std::min<std::int64_t>(0, clock.lead() - lead_before);
-  const UtcMs last_known = stored_marks.time + static_cast<UtcMs>(set_back);
+  const UtcMs last_known = appender.stored_time() + static_cast<UtcMs>(set_back);
   endpoints = std::move(recovered.endpoints);
   for (ScheduleRecord& record : recovered.schedules)
-    schedules->take_over(std::move(record), last_known);
-  give_up_unfinished(recovered.unfinished);
-  begin_placing();
+    schedules.take_over(std::move(record), last_known);
+  give_up(recovered.unfinished, appender);
+  placing.begin();
 }
 
+// Jobs, clients and timers must be unlinked before they are destroyed.
 EngineState::~EngineState() {
-  // Jobs, clients and timers must be unlinked before they are destroyed.
-  jobs.for_each([this](JobId, const auto& job) { detach(*job); });
-  for (auto& [id, each] : clients) waits.cancel(*each);
-  leaving_lines.clear();
-  ripening.clear();
-  for_each_tube([this](Tube& tube) {
-    tube.waiting.clear();
-    due.cancel(tube.due_time);
-    loading.cancel(tube.load_time);
-    if (tube.retained) loading.cancel(tube.retained->time);
-    end_count(tube);
-    pauses.cancel(tube.pause_end);
-    if (tube.limits) pauses.cancel(tube.limits->wake);
-  });
-  for (Tube* tube : tube_order) tube->groups.reset();
-}
-
-Client& EngineState::client(ClientId id) {
-  return *clients.at(id);
+  jobs.for_each([this](LoadedJob& job) { jobs.detach(job); });
+  tubes.unlink_all();
 }
 
 void EngineState::advance(Now now) {
@@ -123,129 +103,101 @@ void EngineState::advance(Now now, std::size_t step) {
   // id) first. Otherwise a job that was put earlier would win over one of a lower priority.
   std::vector<Tube*> served;
   std::vector<std::uint32_t> emptied;
-  const auto runs_out = [this, &served](TimerNode& node) {
-    auto& job = static_cast<LoadedJob&>(node);
+  ripening.go_on(served, step);
+  endings.expire(served, step);
+  endings.decide_doubted(served, step);
+  clients.advance_ttrs(step, [this, &served](LoadedJob& job) {
     Tube& tube = *job.tube;
-    ++timeouts;
+    ++counts.timeouts;
     ++job.history.timeouts;
-    if (end_is_stored(job, Ending::kTimedOut)) return queue_ending(job, Ending::kTimedOut);
-    detach(job);
-    enqueue(job);
+    if (endings.is_stored(job, Ending::kTimedOut)) return endings.queue(job, Ending::kTimedOut);
+    jobs.detach(job);
+    jobs.enqueue(job);
     if (served.empty() || served.back() != &tube) served.push_back(&tube);
-  };
-  due.advance(
-      clock.tick(),
-      [this](TimerNode& node) {
-        Tube& tube = *static_cast<TubeTimer&>(node).tube;
-        tube.ripe_until = clock.utc();
-        ripening.push_back(tube);
-      },
-      step);
-  ripen(served, step);
-  expire(served, step);
-  decide_doubted(served, step);
-  ttrs.advance(clock.mono(), runs_out, step);
-  end_attempts(served, emptied, step);
-  pauses.advance(
-      clock.mono(),
-      [this, &served](TimerNode& node) {
-        Tube& tube = *static_cast<TubeTimer&>(node).tube;
-        if (tube.is_lane()) may_start(tube);
-        served.push_back(&tube);
-      },
-      step);
+  });
+  endings.store_some(served, emptied, step);
+  throttle.advance(served, step);
   load_what_is_near(served, emptied, step);
-  if (!to_place.empty()) place_more(served, step);
-  serve(served);
-  for (const std::uint32_t number : emptied) forget_if_unreferenced(number);
-  waits.advance(
-      clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, step);
-  clear_up(step);
-  sweep_keys(step);
-  schedules->fire(std::min(step, kFiringsAtOnce));
-}
-
-void EngineState::await_first_delayed(Tube& lane) {
-  if (lane.turn) {
-    const Turn& turn = *lane.turn;
-    const bool is_awaited =
-        turn.due_hook.is_linked() && turn.due_from <= lane.delayed.begin()->due_at;
-    if (!is_awaited) lane.head().groups->follow_due(lane);
-  }
-  await_due(lane.head());
-}
-
-void EngineState::await_due(Tube& tube) {
-  const std::optional<UtcMs> first = tube.due_from();
-  if (!first || tube.ripening()) return;
-  Tick tick = clock.tick_of(*first);
-  // The tick may have come already: if the wall clock was set back by so little that it is no step.
-  if (*first > clock.utc()) tick = std::max(tick, clock.tick() + 1);
-  if (!tube.due_time.armed() || tick < tube.due_time.expiry())
-    due.reschedule(tube.due_time, Moment{tick});
-}
-
-// A tube that many jobs of are due at once gets no more of the time than the others, however many
-// groups these jobs have: lanes share the turn of their tube.
-void EngineState::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
-  constexpr std::size_t kAtOnce = 16;
-  while (budget > 0 && !ripening.empty()) {
-    Tube& tube = ripening.front();
-    const std::size_t part = std::min(budget, kAtOnce);
-    budget -= part;
-    ripening.pop_front();
-    if (ripen(tube, part)) {
-      await_due(tube);
-      ripe.push_back(&tube);
-    } else {
-      ripening.push_back(tube);
-    }
-  }
-}
-
-bool EngineState::ripen(Tube& tube, std::size_t budget) {
-  for (auto first = tube.due_from(); first && *first <= tube.ripe_until; first = tube.due_from()) {
-    if (budget == 0) return false;
-    Tube& lane = tube.groups ? *tube.groups->first_due()->tube : tube;
-    // That lane may have lost its first jobs: then the look counts.
-    budget -= std::max<std::size_t>(1, ripen_lane(lane, tube.ripe_until, budget));
-    if (tube.groups) tube.groups->follow_due(lane);
-  }
-  return true;
-}
-
-std::size_t EngineState::ripen_lane(Tube& lane, UtcMs until, std::size_t budget) {
-  std::size_t ripe = 0;
-  for (; ripe < budget && !lane.delayed.empty(); ++ripe) {
-    LoadedJob& first = *lane.delayed.begin();
-    if (first.due_at > until) break;
-    detach(first);
-    make_ready(first);
-    ++fired;
-  }
-  return ripe;
+  if (placing.is_pending()) placing.go_on(served, step);
+  clients.serve(served);
+  for (const std::uint32_t number : emptied) tubes.forget_if_unreferenced(number);
+  clients.advance_waits(step);
+  clients.clear_up(step);
+  keys.sweep(step);
+  schedules.fire(std::min(step, kFiringsAtOnce));
 }
 
 void EngineState::load_what_is_near(std::vector<Tube*>& loaded_tubes,
                                     std::vector<std::uint32_t>& emptied, std::size_t budget) {
   while (budget > 0) {
-    TubeTimer* timer = nullptr;
-    loading.advance(
-        clock.tick(), [&timer](TimerNode& node) { timer = &static_cast<TubeTimer&>(node); }, 1);
+    TubeTimer* const timer = far.take_due();
     if (timer == nullptr) return;
     Tube& tube = *timer->tube;
-    const bool loads = timer == &tube.load_time;
-    const bool lets_go = tube.retained && timer == &tube.retained->time;
-    if (loads) loaded_tubes.push_back(&tube);
+    if (timer == &tube.load_time) loaded_tubes.push_back(&tube);
     try {
-      budget -= std::min(budget, 1 + (loads     ? load(tube, budget)
-                                      : lets_go ? Retention::go_on(*this, tube, budget, emptied)
-                                                : count_more(tube, budget)));
+      budget -=
+          std::min(budget, 1 + (Retention::has(*timer) ? retention.go_on(tube, budget, emptied)
+                                                       : far.go_on(*timer, budget)));
     } catch (const StoreError& error) {
       --budget;
-      loading_failed(*timer, error);
+      far.failed(*timer, error);
     }
   }
+}
+
+void EngineState::on_clock_step(bool back) {
+  appender.clock_was_set();
+  keys.clock_was_set();
+  endings.clock_was_set();
+  try {
+    appender.append();  // so that the next start knows of this step, and of what it finds itself
+  } catch (const StoreError& error) {
+    appender.failed(error.what());  // the next append stores the step
+  }
+  placing.begin();
+  tubes.for_each([this, back](Tube& tube) {
+    far.count_after_step(tube);
+    jobs.follow_the_clock(tube, back);
+    retention.follow_the_clock(tube);
+    far.follow_the_clock(tube);
+  });
+  schedules.follow_the_clock(back);
+}
+
+void EngineState::check_invariants() const {
+  JobCounts found;
+  std::uint64_t scheduled = 0;
+  std::uint64_t ending = 0;
+  std::size_t in_lines = 0;
+  tubes.for_each([&](Tube& tube) {
+    tubes.check_invariants(tube);
+    jobs.check_invariants(tube);
+    far.check_invariants(tube);
+    retention.check_invariants(tube);
+    clients.check_invariants(tube);
+    found.urgent += tube.urgent_jobs();
+    found.ready += tube.ready_jobs();
+    found.reserved += tube.reserved;
+    found.buried += tube.record.buried;
+    found.loaded += tube.loaded;
+    scheduled += tube.record.scheduled;
+    ending += tube.ending;
+    in_lines += tube.waiting.size();
+  });
+  const JobCounts& sums = counts.sums;
+  check_invariant(found.urgent == sums.urgent && found.ready == sums.ready &&
+                      found.reserved == sums.reserved && found.buried == sums.buried &&
+                      scheduled == counts.scheduled,
+                  "the sums are those of all tubes", "ready, reserved, buried and urgent jobs");
+  check_invariant(found.loaded == jobs.size(), "every job in memory is in a tube",
+                  std::to_string(found.loaded));
+  jobs.check_invariants();
+  clients.check_invariants(found.reserved, endings.held(), in_lines);
+  endings.check_invariants(ending);
+  keys.check_invariants();
+  for (const auto* wheel : {&ripening.wheel(), &far.wheel(), &throttle.wheel()})
+    wheel->check_invariants();
+  schedules.check_invariants();
 }
 
 Engine::Engine(std::unique_ptr<EngineState> state)
@@ -258,51 +210,57 @@ Engine::Engine(std::unique_ptr<EngineState> state)
 
 Engine::Engine(Store& store, const EngineOptions& options, Now now)
     : Engine(std::make_unique<EngineState>(store, checked(options), store.recover(), now)) {
-  state_->look_at_all(state_->tube_order);
-  state_->look_at_all(state_->lanes);
-  state_->sweep_keys(options.step);
+  state_->far.look_at_all(state_->tubes.in_order());
+  state_->far.look_at_all(state_->tubes.lanes());
+  state_->keys.sweep(options.step);
 }
 
 Engine::~Engine() = default;
 
 ClientId Engine::connect() {
-  EngineState& s = *state_;
-  const ClientId id = s.next_client++;
-  Client& client = *s.clients.emplace(id, std::make_unique<Client>(id)).first->second;
-  s.use(client, *s.default_tube);
-  s.watch(client, *s.default_tube);
-  return id;
+  return state_->clients.connect().id;
+}
+
+void Engine::name_client(ClientId id, std::string_view name) {
+  state_->clients.client(id).name = base::beginning(name, kMaxWorkerName);
+}
+
+const std::string& Engine::name_of(ClientId id) const {
+  return state_->clients.client(id).name;
+}
+
+void Engine::disconnect(ClientId id, Now now) {
+  state_->observe(now);
+  state_->clients.disconnect(id);
 }
 
 void Engine::advance(Now now) {
   state_->advance(now, state_->options.step);
-  if (const auto failure = std::exchange(state_->load_failure, std::nullopt))
-    throw StoreError(*failure);
+  if (const auto failure = state_->appender.take_failure()) throw StoreError(*failure);
 }
 
 std::optional<std::uint64_t> Engine::next_wakeup() const {
   const EngineState& s = *state_;
   std::optional<std::uint64_t> wake;
-  if (!s.ripening.empty() || !s.gone.empty() || !s.leaving_lines.empty())
-    return s.clock.mono_ns_at_tick(0);
   const auto sooner = [&wake](std::uint64_t ns) { wake = wake ? std::min(*wake, ns) : ns; };
-  for (const auto* wheel : {&s.due, &s.loading, &s.expiries}) {
-    if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_tick(*tick));
-  }
-  if (const auto tick = s.schedules->next_wakeup()) sooner(s.clock.mono_ns_at_tick(*tick));
-  if (s.keys_end != UINT64_MAX) sooner(s.clock.mono_ns_at_tick(s.clock.tick_of_steady(s.keys_end)));
-  if (!s.doubted.held.empty())
-    sooner(s.clock.mono_ns_at_tick(s.to_decide > 0 ? 0 : s.clock.tick_beyond_doubt()));
-  if (!s.to_place.empty()) sooner(s.clock.mono_ns_at_tick(s.place_at));
-  if (!s.pending_endings.held.empty()) sooner(EngineClock::mono_ns_at(s.endings_at));
-  for (const auto* wheel : {&s.ttrs, &s.pauses, &s.waits}) {
+  const auto sooner_tick = [&](std::optional<Tick> tick) {
+    if (tick) sooner(s.clock.mono_ns_at_tick(*tick));
+  };
+  if (s.clients.has_left_anything()) sooner_tick(0);
+  sooner_tick(s.ripening.next());
+  sooner_tick(s.far.wheel().next_wakeup());
+  sooner_tick(s.schedules.next_wakeup());
+  if (const auto steady = s.keys.next_sweep()) sooner_tick(s.clock.tick_of_steady(*steady));
+  if (s.placing.is_pending()) sooner_tick(s.placing.next());
+  if (const auto ns = s.endings.next_wakeup()) sooner(*ns);
+  for (const auto* wheel : {&s.clients.ttrs(), &s.throttle.wheel(), &s.clients.waits()}) {
     if (const auto tick = wheel->next_wakeup()) sooner(EngineClock::mono_ns_at(*tick));
   }
   return wake;
 }
 
 std::vector<Delivery> Engine::take_deliveries() {
-  return std::exchange(state_->deliveries, {});
+  return state_->clients.take_deliveries();
 }
 
 std::int64_t Engine::clock_moved() const {
@@ -310,15 +268,15 @@ std::int64_t Engine::clock_moved() const {
 }
 
 Sequence Engine::last_sequence() const {
-  return state_->last_sequence;
+  return state_->appender.last_sequence();
 }
 
 void Engine::close() {
-  EngineState& s = *state_;
-  Changes exact;
-  exact.watermarks = s.watermarks(s.next_id, s.next_burial);
-  s.last_sequence = s.store.append(exact);
-  s.stored_marks = *exact.watermarks;
+  state_->appender.close();
+}
+
+void Engine::check_invariants() const {
+  state_->check_invariants();
 }
 
 }  // namespace carillon::queue

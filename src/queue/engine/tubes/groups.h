@@ -40,7 +40,7 @@ struct Turn {
   Tube* tube;
   Tube* head;  // the tube itself, or the one whose lane it is
   std::uint32_t weight = 1;
-  bool rests = false;  // the group's own limits let no job go out (limits.cpp): it is not in line
+  bool rests = false;  // the group's own limits let no job go out (throttle.h): it is not in line
 
   // While it is in line: the priority of its first job, and its time, whole + part / weight. Of two
   // with the same time the one that has come there first goes first.

@@ -26,7 +26,7 @@ struct TubeTimer : TimerNode {
   Tube* tube;
 };
 
-// How many far jobs of a tube are ready (overdue_counts.cpp).
+// How many far jobs of a tube are ready (far_jobs.h).
 struct FarCount {
   explicit FarCount(Tube& of) : time(of) {}
 
@@ -41,7 +41,7 @@ struct FarCount {
   TubeTimer time;
 };
 
-// What bounds the jobs of a tube that are reserved (limits.cpp).
+// What bounds the jobs of a tube that are reserved (throttle.h).
 struct TubeLimits {
   TubeLimits(Tube& of, const Limits& limits, std::uint64_t now) : limiter(limits, now), wake(of) {}
 
@@ -154,7 +154,7 @@ struct Tube {
   void count_puts(std::uint64_t jobs, std::uint64_t now) noexcept {
     if (puts) puts->take(jobs, now);
   }
-  // One job more, or less, waits in pending_endings, and does not come from a worker.
+  // One job more, or less, waits for its end to be stored, and does not come from a worker.
   void count_ending(int by) {
     ending += static_cast<std::uint64_t>(by);
     if (turn) sums()->ending += static_cast<std::uint64_t>(by);
@@ -191,8 +191,9 @@ struct Tube {
   boost::intrusive::list_member_hook<> ripening_hook;
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t ending = 0;  // reserved jobs that wait in pending_endings: see count_ending()
-  Tick end_turn = 0;  // the last job whose end was queued has it (job_endings.cpp). 0 in a lane
+  std::uint64_t ending =
+      0;              // reserved jobs that wait for their end to be stored: see count_ending()
+  Tick end_turn = 0;  // the last job whose end was queued has it (endings.h). 0 in a lane
   UtcMs reserved_until = 0;  // while any job is reserved: none of these is due later
   std::uint64_t urgent = 0;  // those in `ready`
   std::size_t loaded = 0;    // ready + delayed + reserved

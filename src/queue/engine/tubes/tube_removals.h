@@ -1,4 +1,4 @@
-// The last tubes that were forgotten, while lists of all tubes are being read (tube_lists.cpp).
+// The last tubes that were forgotten, while lists of all tubes are being read (tubes.cpp).
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,13 @@
-// Here tubes are found, made, used, watched, and forgotten when nothing refers to them any more.
+#include "queue/engine/tubes/tubes.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "queue/engine/state/engine_state.h"
 
@@ -16,75 +18,126 @@ namespace {
 // About the memory of one tube.
 constexpr std::size_t kWatchesOfATube = 12;
 
+void check_groups(const Tube& tube) {
+  const std::string& name = tube.record.name;
+  check_invariant(!tube.is_lane() || tube.turn, "a lane has its turn", name);
+  if (tube.turn && tube.turn->rests) {
+    check_invariant(tube.limits != nullptr, "a group rests for its limits", name);
+    const std::uint64_t most = tube.record.settings->limits.max_running;
+    check_invariant((most > 0 && tube.running() >= most) || tube.limits->wake.armed(),
+                    "a group does not rest for ever", name);
+  }
+  check_invariant(tube.is_lane() || (tube.turn != nullptr) == (tube.groups != nullptr),
+                  "a tube has its turn while it has groups", name);
+  check_invariant(tube.groups || tube.record.lanes == 0, "the lanes that are stored are there",
+                  name);
+  if (!tube.groups) return;
+  check_invariant(tube.groups->check_invariants(), "each lane has its place in line", name);
+  check_invariant(tube.groups->counted() == tube.groups->sums, "the sums are those of all groups",
+                  name);
+  check_invariant(tube.groups->stored() == tube.record.lanes, "lanes that are stored are counted",
+                  name);
+}
+
+constexpr std::size_t kNamesAtOnce = 128;
+constexpr std::size_t kTubesAtOnce = 1'024;  // those that are not in the list count too
+
 }  // namespace
 
-void EngineState::refuse_more_tubes() const {
-  if (tube_order.size() + lanes.size() + watches / kWatchesOfATube >= options.max_tubes)
+void Tubes::unlink_all() {
+  for_each([this](Tube& tube) {
+    tube.waiting.clear();
+    cancel_timers(tube);
+  });
+  for (Tube* tube : order_) tube->groups.reset();
+}
+
+void Tubes::take_over(std::vector<TubeRecord> records) {
+  const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };
+  if (!std::is_sorted(records.begin(), records.end(), by_number))
+    std::sort(records.begin(), records.end(), by_number);
+  if (!records.empty()) next_number_ = records.back().number + 1;
+  const auto add_all = [&](bool lanes_alone) {
+    for (TubeRecord& record : records) {
+      if ((record.head != 0) != lanes_alone) continue;
+      counts_.scheduled += record.scheduled;
+      counts_.sums.buried += record.buried;
+      add(std::move(record));
+    }
+  };
+  add_all(false);
+  add_all(true);
+  default_ = &made("default");
+}
+
+void Tubes::refuse_more() const {
+  if (order_.size() + lanes_.size() + counts_.watches / kWatchesOfATube >= options_.max_tubes)
     throw OverLimit("there are as many tubes and watches of tubes as there may be");
 }
 
-Tube& EngineState::tube_named(std::string_view name) {
-  if (Tube* tube = tubes.find(name)) return *tube;
-  if (default_tube != nullptr) refuse_more_tubes();
-  return made_tube(name);
+Tube& Tubes::named(std::string_view name) {
+  if (Tube* tube = find(name)) return *tube;
+  if (default_ != nullptr) refuse_more();
+  return made(name);
 }
 
-Tube& EngineState::made_tube(std::string_view name) {
-  if (Tube* tube = tubes.find(name)) return *tube;
+Tube& Tubes::made(std::string_view name) {
+  if (Tube* tube = find(name)) return *tube;
   TubeRecord record;
   record.number = free_number();
   record.name = name;
-  Tube& tube = add_tube(std::move(record));
-  ++next_tube;
+  Tube& tube = add(std::move(record));
+  ++next_number_;
   return tube;
 }
 
 // Groups come and go with their jobs, so all numbers may have been given once. 0 is of no tube, and
 // the last number has none after it (Tube::lane_after).
-std::uint32_t EngineState::free_number() {
-  while (next_tube == 0 || next_tube == UINT32_MAX || tubes.find(next_tube) != nullptr) ++next_tube;
-  return next_tube;
+std::uint32_t Tubes::free_number() {
+  while (next_number_ == 0 || next_number_ == UINT32_MAX || find(next_number_) != nullptr)
+    ++next_number_;
+  return next_number_;
 }
 
-Tube& EngineState::lane_named(Tube& tube, std::string_view group) {
+Tube& Tubes::lane_named(Tube& tube, std::string_view group) {
   if (group.empty()) return tube;
-  if (Tube* lane = tubes.find(tube, group)) return *lane;
-  refuse_more_tubes();
+  if (Tube* lane = find(tube, group)) return *lane;
+  refuse_more();
   return made_lane(tube, group);
 }
 
-Tube& EngineState::made_lane(Tube& tube, std::string_view group) {
+Tube& Tubes::made_lane(Tube& tube, std::string_view group) {
   if (group.empty()) return tube;
-  if (Tube* lane = tubes.find(tube, group)) return *lane;
+  if (Tube* lane = find(tube, group)) return *lane;
   TubeRecord record;
   record.number = free_number();
   record.name = group;
   record.head = tube.record.number;
-  Tube& lane = add_tube(std::move(record));
-  ++next_tube;
+  Tube& lane = add(std::move(record));
+  ++next_number_;
   return lane;
 }
 
-void EngineState::forget_lane(const Tube& tube, std::string_view group) {
+void Tubes::forget_lane(const Tube& tube, std::string_view group) {
   if (group.empty()) return;
-  if (Tube* lane = tubes.find(tube, group)) forget_if_unreferenced(*lane);
+  if (Tube* lane = find(tube, group)) forget_if_unreferenced(*lane);
 }
 
-Tube& EngineState::add_tube(TubeRecord record) {
-  Tube* const head = record.head == 0 ? nullptr : &tube_numbered(record.head);
-  std::deque<Tube*>& order = head == nullptr ? tube_order : lanes;
+Tube& Tubes::add(TubeRecord record) {
+  Tube* const head = record.head == 0 ? nullptr : &numbered(record.head);
+  std::deque<Tube*>& order = head == nullptr ? order_ : lanes_;
   auto made = std::make_unique<Tube>(std::move(record));
   made->position = order.size();
-  made->made = tubes_made;
+  made->made = made_so_far_;
   order.push_back(made.get());
   const bool is_first_lane = head != nullptr && !head->groups;
   try {
     if (is_first_lane) head->groups = std::make_unique<Groups>(*head);
     if (head != nullptr) made->turn = std::make_unique<Turn>(*made, *head);
-    Tube& tube = tubes.add(std::move(made));
-    ++tubes_made;
+    Tube& tube = directory_.add(std::move(made));
+    ++made_so_far_;
     if (head == nullptr) {
-      name_bytes += tube.record.name.size();
+      name_bytes_ += tube.record.name.size();
     } else {
       head->groups->add(tube);
     }
@@ -96,24 +149,19 @@ Tube& EngineState::add_tube(TubeRecord record) {
   }
 }
 
-Tube& EngineState::tube_numbered(std::uint32_t number) {
-  if (Tube* tube = tubes.find(number)) return *tube;
+Tube& Tubes::numbered(std::uint32_t number) const {
+  if (Tube* tube = find(number)) return *tube;
   throw StoreError("a job is in tube number " + std::to_string(number) + ", which is not stored");
 }
 
-void EngineState::forget_if_unreferenced(Tube& tube) noexcept {
-  if (&tube == default_tube || tube.referenced()) return;
-  due.cancel(tube.due_time);
-  if (tube.ripening()) ripening.erase(RipeningLine::s_iterator_to(tube));
-  loading.cancel(tube.load_time);
-  if (tube.retained) loading.cancel(tube.retained->time);
-  end_count(tube);
-  pauses.cancel(tube.pause_end);
+void Tubes::forget_if_unreferenced(Tube& tube) noexcept {
+  if (&tube == default_ || tube.referenced()) return;
+  cancel_timers(tube);
   Tube* const head = tube.is_lane() ? &tube.head() : nullptr;
-  std::deque<Tube*>& order = head == nullptr ? tube_order : lanes;
+  std::deque<Tube*>& order = head == nullptr ? order_ : lanes_;
   if (head == nullptr) {
-    removals.note(tube, *tube_order.back());
-    name_bytes -= tube.record.name.size();
+    removals_.note(tube, *order_.back());
+    name_bytes_ -= tube.record.name.size();
   } else {
     head->groups->remove(tube);
     if (head->groups->empty()) head->groups.reset();
@@ -121,44 +169,81 @@ void EngineState::forget_if_unreferenced(Tube& tube) noexcept {
   order[tube.position] = order.back();
   order[tube.position]->position = tube.position;
   order.pop_back();
-  tubes.remove(tube);
+  directory_.remove(tube);
   if (head != nullptr) forget_if_unreferenced(*head);
 }
 
-void EngineState::forget_if_unreferenced(std::uint32_t number) noexcept {
-  if (Tube* const tube = tubes.find(number)) forget_if_unreferenced(*tube);
+void Tubes::forget_if_unreferenced(std::uint32_t number) noexcept {
+  if (Tube* const tube = find(number)) forget_if_unreferenced(*tube);
 }
 
-void EngineState::use(Client& client, Tube& tube) {
-  ++tube.users;
-  Tube* before = std::exchange(client.tube_in_use, &tube);
-  if (before == nullptr) return;
-  --before->users;
-  forget_if_unreferenced(*before);
+void Tubes::cancel_timers(Tube& tube) noexcept {
+  ripening_.forget(tube);
+  retention_.forget(tube);
+  far_.forget(tube);
+  throttle_.forget(tube);
 }
 
-void EngineState::watch(Client& client, Tube& tube) {
-  auto made = std::make_unique<Watch>(client, tube);
-  made->position = client.watches.size();
-  client.watches.push_back(std::move(made));
-  client.by_tube.insert(*client.watches.back());
-  ++tube.watchers;
-  ++watches;
+void Tubes::check_invariants(const Tube& tube) const {
+  const std::string& name = tube.record.name;
+  check_invariant(find(tube.record.number) == &tube, "a tube is found by its number", name);
+  check_invariant((tube.is_lane() ? lanes_ : order_)[tube.position] == &tube,
+                  "a tube knows its position", name);
+  check_invariant(&tube == default_ || tube.referenced(),
+                  "a tube that nothing refers to is forgotten", name);
+  check_invariant(tube.loaded == tube.ready.size() + tube.delayed.size() + tube.reserved,
+                  "loaded = ready + delayed + reserved", name);
+  check_invariant(tube.loaded <= tube.record.scheduled, "a loaded job is a scheduled one", name);
+  const TubeSettings& settings = *tube.record.settings;
+  check_invariant(settings.limits == Limits() || tube.limits, "limits hold", name);
+  check_invariant(settings.put_rate == Limits() || tube.puts, "a rate holds", name);
+  check_groups(tube);
 }
 
-void EngineState::unwatch(Watch& watch) {
-  Client& client = *watch.client;
-  Tube& tube = *watch.tube;
-  if (watch.waiting_hook.is_linked()) tube.waiting.erase(tube.waiting.iterator_to(watch));
-  client.by_tube.erase(client.by_tube.iterator_to(watch));
-  const std::size_t position = watch.position;
-  std::swap(client.watches[position], client.watches.back());
-  client.watches[position]->position = position;
-  client.watches.pop_back();
-  client.in_lines = std::min(client.in_lines, client.watches.size());
-  --tube.watchers;
-  --watches;
-  forget_if_unreferenced(tube);
+// --- Lists
+//
+// A list is read by position in the order of tubes, and its length is told first. Meanwhile tubes
+// are made, which stand at the end; and tubes are forgotten: then the last one takes the position.
+// So each removal is noted, and a list that goes on looks at those since its last step:
+//  - A tube that was forgotten ahead of the list is listed now.
+//  - A tube that has moved from ahead of the list to behind it is listed now.
+// A note serves all lists, so a removal costs the same for any number of them.
+
+void Tubes::end_list(std::optional<TubeListing>& list) {
+  if (!list) return;
+  list.reset();
+  removals_.end_listing();
+}
+
+TubeListSize Tubes::begin_list(std::optional<TubeListing>& list) {
+  end_list(list);
+  list = {.made_before = made_so_far_, .left = order_.size(), .removals_seen = removals_.end()};
+  removals_.begin_listing();
+  return {.tubes = order_.size(), .name_bytes = name_bytes_};
+}
+
+std::optional<std::vector<std::string>> Tubes::next_of(std::optional<TubeListing>& reading) {
+  TubeListing& list = reading.value();
+  if (list.removals_seen < removals_.first()) {
+    end_list(reading);
+    return std::nullopt;
+  }
+  std::vector<std::string> names;
+  const std::uint64_t removed = removals_.end();
+  for (; list.removals_seen < removed && names.size() < kNamesAtOnce; ++list.removals_seen) {
+    const TubeRemovals::Removal& removal = removals_.numbered(list.removals_seen);
+    const bool was_ahead = removal.gone.position >= list.next;
+    const TubeRemovals::Removal::Of& lost = was_ahead ? removal.gone : removal.moved;
+    if (lost.position >= list.next && lost.made < list.made_before) names.push_back(lost.name);
+  }
+  for (std::size_t looks = 0; looks < kTubesAtOnce && names.size() < kNamesAtOnce; ++looks) {
+    if (list.next >= order_.size()) break;
+    const Tube& tube = *order_[list.next++];
+    if (tube.made < list.made_before) names.push_back(tube.record.name);
+  }
+  list.left -= names.size();
+  if (list.left == 0) end_list(reading);
+  return names;
 }
 
 }  // namespace carillon::queue

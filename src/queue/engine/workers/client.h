@@ -18,7 +18,7 @@ namespace carillon::queue {
 
 // Says that a client watches a tube. While the client waits in a reserve, each of its Watches is
 // linked into the line of waiting clients of its tube. The Watches of a client with many of them
-// may stand there a little longer (State::leave_lines).
+// may stand there a little longer (Clients::leave_lines).
 struct Watch {
   Watch(Client& by, Tube& of) : client(&by), tube(&of) {}
 
@@ -29,7 +29,7 @@ struct Watch {
   boost::intrusive::list_member_hook<> waiting_hook;
 };
 
-// A list of all tubes that a client reads in steps (tube_lists.cpp).
+// A list of all tubes that a client reads in steps (tubes.h).
 struct TubeListing {
   std::uint64_t made_before;    // the tubes in the list have a lower Tube::made
   std::uint64_t left;           // names that were not returned yet
@@ -70,7 +70,7 @@ struct Client : TimerNode {
   ByTubeSet by_tube;  // of all watches
   // Only watches before this position may be linked into the lines of their tubes.
   std::size_t in_lines = 0;
-  // Links it into State::leaving_lines.
+  // Links it into Clients::leaving_lines_.
   boost::intrusive::list_member_hook<> leaving_hook;
   // The jobs that the client has reserved, in two orders.
   InOrderReserved held;

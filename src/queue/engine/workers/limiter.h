@@ -19,7 +19,7 @@
 
 namespace carillon::queue {
 
-// Throws std::invalid_argument if they are not as carillon/queue/limits.h says (limits.cpp).
+// Throws std::invalid_argument if they are not as carillon/queue/limits.h says (throttle.cpp).
 void check(const Limits& limits);
 // The same for TubeSettings::put_rate.
 void check_put_rate(const Limits& rate);

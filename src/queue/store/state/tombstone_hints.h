@@ -5,7 +5,7 @@
 //   places.scanned(from, first_found, erased_entries_passed);
 //
 // In a log-structured store an erased key is an entry too, until a compaction drops it. A queue
-// erases where its scans begin: at the head of its order, or at the tube's cursor (loading.cpp).
+// erases where its scans begin: at the head of its order, or at the tube's cursor (far_jobs.h).
 // Without this, each scan after n erasures would pass all n: 66 ms after 500 000.
 //
 // Memory: one interval for each tube and order. Thread safety: none.

@@ -1,14 +1,4 @@
-// Here attempts end that have failed, and the jobs go where their policies say: again, or to the
-// dead. And other reservations whose end is to be stored.
-//
-// Nobody may hand out such a job before its end is stored. So the end of a job that loses its
-// worker is queued: a client of the engine's own, `pending_endings`, holds the job. Each `advance`
-// stores the ends of some of those jobs in one append. If that fails, they stay reserved, and the
-// next `advance` tries again. Tubes take turns: those of a tube with very many such jobs come
-// between those of others.
-//
-// The end of a job that has expired is queued as well: when it becomes ready, or by a timer while
-// it is. A job that is not ready needs neither, because no worker gets it.
+#include "queue/engine/jobs/endings.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +12,7 @@
 
 #include "base/text.h"
 #include "carillon/queue/job_bulk.h"
-#include "queue/engine/jobs/retention.h"
+#include "queue/engine/state/engine_state.h"
 #include "queue/engine/state/mix.h"
 
 namespace carillon::queue {
@@ -73,7 +63,7 @@ std::string reason_of(const JobRecord& job, std::span<const Attempt> story) {
   return "buried";
 }
 
-void EngineState::check(const RetryPolicy& policy) {
+void Endings::check(const RetryPolicy& policy) {
   constexpr std::uint32_t kPercent = 100;
   const auto refuse = [](const std::string& what) {
     throw std::invalid_argument("queue engine: " + what);
@@ -86,49 +76,66 @@ void EngineState::check(const RetryPolicy& policy) {
            std::to_string(kLastDue));
 }
 
-const RetryPolicy& EngineState::policy_of(const JobRecord& job) {
+const RetryPolicy& Endings::policy_of(const JobRecord& job) const {
   if (job.extras->retry != RetryPolicy()) return job.extras->retry;
-  return tube_numbered(job.tube).head().record.settings->retry;
+  return tubes_.numbered(job.tube).head().record.settings->retry;
 }
 
-bool EngineState::end_is_stored(const LoadedJob& job, Ending ending) {
+bool Endings::is_stored(const LoadedJob& job, Ending ending) const {
   if (!job.record.extras && !job.tube->head().record.settings) return false;
   if (job.record.extras->cancel_asked) return true;
   const RetryPolicy& policy = policy_of(job.record);
   return ending == Ending::kLost ? policy.lost_fails : policy != RetryPolicy();
 }
 
-void EngineState::queue_ending(LoadedJob& job, std::optional<Ending> ending) noexcept {
+void Endings::queue(LoadedJob& job, std::optional<Ending> ending) noexcept {
   std::string worker = job.holder == nullptr ? std::string() : job.holder->name;
-  queued_endings.try_emplace(job.record.id) = {.ending = ending, .worker = std::move(worker)};
-  detach(job);
-  job.state = JobState::kReserved;
+  queued_.try_emplace(job.record.id) = {.ending = ending, .worker = std::move(worker)};
+  jobs_.detach(job);
   const bool is_doubted =
-      !ending && !job.record.extras->cancel_asked && !clock.has_surely_expired(job.record);
-  job.holder = is_doubted ? &doubted : &pending_endings;
-  job.tube->reserve(job.record.due);
-  ++sums.reserved;
-  if (!ending) job.tube->count_ending(+1);
-  if (job.tube->is_lane()) may_start(*job.tube);
+      !ending && !job.record.extras->cancel_asked && !clock_.has_surely_expired(job.record);
   constexpr Tick kNever = UINT64_MAX;  // nothing is to be stored of a job in doubt
-  ttrs.schedule(job, Moment{is_doubted ? kNever : next_end_turn(*job.tube)});
-  job.holder->held.push_back(job);
-  job.holder->deadlines.insert(job);
+  clients_.begin_reservation(job, is_doubted ? doubted_ : pending_,
+                             is_doubted ? kNever : next_turn(*job.tube));
+  if (!ending) job.tube->count_ending(+1);
+  if (job.tube->is_lane()) throttle_.may_start(*job.tube);
 }
 
 // The jobs of one tube have turns that follow each other. The first of them has the turn that is
 // next now, and so stands beside the first ones of other tubes. (These are fair queues by start
 // times: Goyal, Vin and Cheng, "Start-time fair queueing", 1996.)
-Tick EngineState::next_end_turn(Tube& of) noexcept {
+Tick Endings::next_turn(Tube& of) const noexcept {
   Tube& tube = of.head();
-  tube.end_turn = std::max(tube.end_turn + 1, end_turn);
+  tube.end_turn = std::max(tube.end_turn + 1, turn_);
   return tube.end_turn;
 }
 
-PlannedEnd EngineState::plan_end(LoadedJob& job, Attempt attempt, const Failure& failure) {
+PlannedEnd Endings::plan_release(LoadedJob& job, Priority priority, Millis delay) {
+  PlannedEnd end{.job = &job, .after = {}};
+  if (job.record.extras && job.record.extras->cancel_asked) {
+    removals_.add(job.record, Work::kNotDone);
+    return end;
+  }
+  JobRecord after = job.record;
+  after.history = job.history;
+  ++after.history.releases;
+  after.priority = priority;
+  after.delay = delay;
+  // Without a delay the job keeps its old due time, and so comes before those that became ready
+  // later. A new due time would put it behind a backlog that is not loaded.
+  if (delay > 0 || clock_.due_of(after) > clock_.utc()) {
+    after.due = delay > 0 ? clock_.utc_from() + delay : clock_.utc();
+    clock_.counts_from_now(after);
+  }
+  appender_.add_change(job.record, after);
+  end.after = std::move(after);
+  return end;
+}
+
+PlannedEnd Endings::plan_end(LoadedJob& job, Attempt attempt, const Failure& failure) {
   PlannedEnd end{.job = &job, .after = {}};
   if (job.record.extras->cancel_asked) {
-    add_removal(job.record, Work::kNotDone);
+    removals_.add(job.record, Work::kNotDone);
     return end;
   }
   const RetryPolicy& policy = policy_of(job.record);
@@ -141,123 +148,118 @@ PlannedEnd EngineState::plan_end(LoadedJob& job, Attempt attempt, const Failure&
   extras.has_story = true;
   const std::uint32_t most = failure.max_attempts.value_or(policy.max_attempts);
   if (most > 0 && failed >= most) {
-    die(extras, Death::kAttempts, clock);
-    after.burial = next_burial++;
+    die(extras, Death::kAttempts, clock_);
+    after.burial = appender_.give_burial();
   } else {
-    const UtcMs from = clock.utc_from();
+    const UtcMs from = clock_.utc_from();
     const Millis delay = std::min(failure.delay.value_or(delay_after(policy, after.id, failed)),
                                   kLastDue - std::min(from, kLastDue));
     // Without a delay the job keeps its old due time, as in a release.
-    if (delay > 0 || clock.due_of(after) > clock.utc()) {
-      after.due = delay > 0 ? from + delay : clock.utc();
-      clock.counts_from_now(after);
+    if (delay > 0 || clock_.due_of(after) > clock_.utc()) {
+      after.due = delay > 0 ? from + delay : clock_.utc();
+      clock_.counts_from_now(after);
     }
     after.delay = delay;
   }
   after.extras = detail::Rare(std::move(extras));
-  add_change(job.record, after);
+  appender_.add_change(job.record, after);
   end.after = std::move(after);
   return end;
 }
 
-PlannedEnd EngineState::plan_end(LoadedJob& job) {
+PlannedEnd Endings::plan_end(LoadedJob& job) {
   PlannedEnd end{.job = &job, .after = {}};
   const JobExtras& before = *job.record.extras;
   if (before.cancel_asked || before.at_expiry == AtExpiry::kDrop) {
-    add_removal(job.record, Work::kNotDone);
+    removals_.add(job.record, Work::kNotDone);
     return end;
   }
   JobExtras extras = before;
-  die(extras, Death::kExpired, clock);
+  die(extras, Death::kExpired, clock_);
   JobRecord after = job.record;
   after.history = job.history;
-  after.burial = next_burial++;
+  after.burial = appender_.give_burial();
   after.extras = detail::Rare(std::move(extras));
-  add_change(job.record, after);
+  appender_.add_change(job.record, after);
   end.after = std::move(after);
   return end;
 }
 
 // A story that is damaged begins anew: the job needs an end all the same.
-void EngineState::add_to_story(const JobRecord& job, Attempt attempt) {
+void Endings::add_to_story(const JobRecord& job, Attempt attempt) {
   std::vector<Attempt> story;
   try {
-    if (job.extras->has_story) story = store.story(job.id);
+    if (job.extras->has_story) story = store_.story(job.id);
   } catch (const StoreDamage& damage) {
-    load_failure = damage.what();
+    appender_.failed(damage.what());
   }
   if (story.size() >= kMaxStory)
     story.erase(story.begin(), story.end() - static_cast<std::ptrdiff_t>(kMaxStory - 1));
   story.push_back(std::move(attempt));
-  changes.stories.push_back({job.id, std::move(story)});
+  appender_.changes.stories.push_back({job.id, std::move(story)});
 }
 
-void EngineState::finish_end(const PlannedEnd& end) noexcept {
+void Endings::finish_end(const PlannedEnd& end) noexcept {
   LoadedJob& job = *end.job;
-  if (const QueuedEnding* const how = queued_endings.find(job.record.id)) {
+  if (const QueuedEnding* const how = queued_.find(job.record.id)) {
     if (!how->ending) job.tube->count_ending(-1);
-    queued_endings.erase(job.record.id);
+    queued_.erase(job.record.id);
   }
   if (!end.after) {
-    finish_removal(job.record);
+    removals_.finish(job.record);
     return;
   }
-  detach(job);
+  jobs_.detach(job);
   if (end.after->buried()) {
     ++job.tube->head().deaths;
-    ++totals.dead;
-    Retention::await(*this, *job.tube, *end.after);
-    return drop_from_memory(job);
+    ++counts_.totals.dead;
+    retention_.await(*job.tube, *end.after);
+    return jobs_.drop_from_memory(job);
   }
   job.record = *end.after;
   job.history = end.after->history;
-  job.sequence = last_sequence;
-  enqueue(job);
+  job.sequence = appender_.last_sequence();
+  jobs_.enqueue(job);
 }
 
-void EngineState::finish_ends(const std::vector<PlannedEnd>& ends) noexcept {
-  for (const PlannedEnd& end : ends) finish_end(end);
-}
-
-void EngineState::end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
-                               std::size_t budget) {
-  if (pending_endings.held.empty() || clock.mono() < endings_at) return;
-  if (!store.has_room()) {
-    endings_at = clock.mono() + kAwaitRoom;
+void Endings::store_some(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
+                         std::size_t budget) {
+  if (pending_.held.empty() || clock_.mono() < store_at_) return;
+  if (!store_.has_room()) {
+    store_at_ = clock_.mono() + kAwaitRoom;
     return;
   }
   std::vector<PlannedEnd> ends;
   try {
-    auto at = pending_endings.deadlines.begin();
-    for (auto left = std::min({budget, kEndsAtOnce, pending_endings.held.size()}); left > 0;
-         --left) {
+    auto at = pending_.deadlines.begin();
+    for (auto left = std::min({budget, kEndsAtOnce, pending_.held.size()}); left > 0; --left) {
       LoadedJob& job = *at++;
-      end_turn = std::max<Tick>(end_turn, job.expiry());
-      const QueuedEnding& how = *queued_endings.find(job.record.id);
+      turn_ = std::max<Tick>(turn_, job.expiry());
+      const QueuedEnding& how = *queued_.find(job.record.id);
       if (!how.ending) {
         ends.push_back(plan_end(job));
         continue;
       }
       try {
         ends.push_back(plan_end(
-            job, {.at = clock.utc(), .ending = *how.ending, .worker = how.worker, .error = {}},
+            job, {.at = clock_.utc(), .ending = *how.ending, .worker = how.worker, .error = {}},
             {}));
       } catch (const StoreError& error) {
         // The others do not wait for a story that cannot be read now.
-        load_failure = error.what();
-        set_deadline(job, next_end_turn(*job.tube));
+        appender_.failed(error.what());
+        clients_.set_deadline(job, next_turn(*job.tube));
       }
     }
     served.reserve(served.size() + ends.size());
     emptied.reserve(emptied.size() + ends.size());
     if (ends.empty()) {
-      endings_at = clock.mono() + kTryAgain;
+      store_at_ = clock_.mono() + kTryAgain;
       return;
     }
-    append();
+    appender_.append();
   } catch (const StoreError& error) {
-    load_failure = error.what();
-    endings_at = clock.mono() + kTryAgain;
+    appender_.failed(error.what());
+    store_at_ = clock_.mono() + kTryAgain;
     return;
   }
   for (const PlannedEnd& end : ends) {
@@ -265,58 +267,77 @@ void EngineState::end_attempts(std::vector<Tube*>& served, std::vector<std::uint
     if ((end.after && !end.after->buried()) || tube->limited()) served.push_back(tube);
     if (!end.after) emptied.push_back(tube->record.number);
   }
-  finish_ends(ends);
+  for (const PlannedEnd& end : ends) finish_end(end);
 }
 
 // --- Expiry
 
-void EngineState::await_expiry(LoadedJob& job) {
-  const Tick when = clock.tick_of(clock.expiry_of(job.record));
+void Endings::await_expiry(LoadedJob& job) {
+  const Tick when = clock_.tick_of(clock_.expiry_of(job.record));
   // The tick may have come already: if the wall clock was set back by so little that it is no step.
-  expiries.reschedule(job, Moment{std::max(when, clock.tick() + 1)});
+  expiries_.reschedule(job, Moment{std::max(when, clock_.tick() + 1)});
 }
 
-void EngineState::expire(std::vector<Tube*>& served, std::size_t budget) {
-  expiries.advance(
-      clock.tick(),
+void Endings::expire(std::vector<Tube*>& served, std::size_t budget) {
+  expiries_.advance(
+      clock_.tick(),
       [this, &served](TimerNode& node) {
         auto& job = static_cast<LoadedJob&>(node);
-        if (!clock.has_expired(job.record)) return await_expiry(job);
+        if (!clock_.has_expired(job.record)) return await_expiry(job);
         if (served.empty() || served.back() != job.tube) served.push_back(job.tube);
-        queue_ending(job, std::nullopt);
+        queue(job, std::nullopt);
       },
       budget);
 }
 
-void EngineState::decide_doubted(std::vector<Tube*>& served, std::size_t budget) {
-  if (doubted.held.empty()) return;
-  if (to_decide == 0 && !clock.is_in_doubt()) to_decide = doubted.held.size();
-  to_decide = std::min(to_decide, doubted.held.size());
-  for (; to_decide > 0 && budget > 0; --to_decide, --budget) {
-    LoadedJob& job = doubted.held.front();
+void Endings::decide_doubted(std::vector<Tube*>& served, std::size_t budget) {
+  if (doubted_.held.empty()) return;
+  if (to_decide_ == 0 && !clock_.is_in_doubt()) to_decide_ = doubted_.held.size();
+  to_decide_ = std::min(to_decide_, doubted_.held.size());
+  for (; to_decide_ > 0 && budget > 0; --to_decide_, --budget) {
+    LoadedJob& job = doubted_.held.front();
     const JobId id = job.record.id;
     Tube& tube = *job.tube;
     served.push_back(&tube);
-    queued_endings.erase(id);
+    queued_.erase(id);
     tube.count_ending(-1);
-    detach(job);
-    enqueue(job);
-    if (LoadedJob* still = loaded(id)) make_room(tube, *still);
+    jobs_.detach(job);
+    jobs_.enqueue(job);
+    if (LoadedJob* still = jobs_.loaded(id)) far_.make_room(tube, *still);
   }
 }
 
-bool EngineState::may_load(const Tube& tube) const {
+bool Endings::may_load(const Tube& tube) const {
   constexpr std::size_t kMost = 10'000;
   constexpr std::size_t kMostDoubted = 100'000;
-  if (pending_endings.held.size() >= kMost) return false;
-  return doubted.held.size() < kMostDoubted || tube.ending == 0;
+  if (pending_.held.size() >= kMost) return false;
+  return doubted_.held.size() < kMostDoubted || tube.ending == 0;
 }
 
-void EngineState::set_deadline(LoadedJob& job, std::uint64_t mono) {
-  Client& holder = *job.holder;
-  holder.deadlines.erase(holder.deadlines.iterator_to(job));
-  ttrs.reschedule(job, Moment{mono});
-  holder.deadlines.insert(job);
+bool Endings::is_behind() const {
+  const std::optional<Tick> next = expiries_.next_wakeup();
+  return next && *next <= clock_.tick();
+}
+
+std::optional<std::uint64_t> Endings::next_wakeup() const {
+  std::uint64_t wake = UINT64_MAX;
+  if (const auto tick = expiries_.next_wakeup()) wake = clock_.mono_ns_at_tick(*tick);
+  if (!doubted_.held.empty())
+    wake = std::min(wake, clock_.mono_ns_at_tick(to_decide_ > 0 ? 0 : clock_.tick_beyond_doubt()));
+  if (!pending_.held.empty()) wake = std::min(wake, EngineClock::mono_ns_at(store_at_));
+  return wake == UINT64_MAX ? std::nullopt : std::optional(wake);
+}
+
+void Endings::check_invariants(std::uint64_t ending) const {
+  check_invariant(held() == queued_.size(), "each job that ends has its ending",
+                  std::to_string(queued_.size()));
+  std::size_t others = 0;
+  queued_.for_each([&others](JobId, const auto& end) {
+    if (end.ending) ++others;
+  });
+  check_invariant(ending + others == queued_.size(), "jobs that end without a worker are counted",
+                  std::to_string(ending));
+  expiries_.check_invariants();
 }
 
 }  // namespace carillon::queue

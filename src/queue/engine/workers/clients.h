@@ -1,0 +1,158 @@
+// The clients: what they watch and hold, how they wait for jobs, and what they leave behind.
+//
+//   if (LoadedJob* job = clients.best_ready(client)) return clients.hand_over(client, *job);
+//   clients.start_waiting(client, 10'000);          // take_deliveries() has the answer later
+//   clients.serve(tube);                            // a job is ready: whoever waits for it gets it
+//
+// A client with many jobs or watches leaves them in steps: each call does a part, and clear_up()
+// the rest.
+//
+// Owns the clients, also those that have disconnected and still hold jobs, the wheels of their ttrs
+// and waits, and the deliveries that nobody has taken yet. Invariants: each reserved job has a
+// holder, or its end is queued (endings.h), and is on the wheel of ttrs; nobody waits while a job
+// that he may get is ready.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/commands.h"
+#include "carillon/queue/engine_options.h"
+#include "queue/engine/state/engine_clock.h"
+#include "queue/engine/state/parts.h"
+#include "queue/engine/tubes/tube.h"
+#include "queue/engine/workers/client.h"
+
+namespace carillon::queue {
+
+class Clients {
+ public:
+  Clients(const EngineOptions& options, const EngineClock& clock, EngineCounts& counts,
+          Tubes& tubes, LoadedJobs& jobs, FarJobs& far, Endings& endings, Throttle& throttle)
+      : options_(options),
+        clock_(clock),
+        counts_(counts),
+        tubes_(tubes),
+        jobs_(jobs),
+        far_(far),
+        endings_(endings),
+        throttle_(throttle),
+        ttrs_(clock.mono()),
+        waits_(clock.mono()) {}
+  ~Clients();
+  Clients(const Clients&) = delete;
+  Clients& operator=(const Clients&) = delete;
+
+  // --- Coming and going
+
+  Client& connect();
+  // Throws std::out_of_range if it is not connected.
+  Client& client(ClientId id) const { return *clients_.at(id); }
+  void disconnect(ClientId id);
+  void use(Client& client, Tube& tube);
+  void watch(Client& client, Tube& tube);
+  void unwatch(Watch& watch);
+  // Goes on with what clients have left behind.
+  void clear_up(std::size_t budget);
+  bool has_left_anything() const { return !gone_.empty() || !leaving_lines_.empty(); }
+
+  // --- Reserving
+
+  // Returns the ready job of the tube that goes out next; nullptr if none may go out now. The ends
+  // of those before it that have expired are queued, up to a few: `advance` goes on with the rest.
+  LoadedJob* first_ready(Tube& tube);
+  // Returns true if a client waits for the tube's first_ready().
+  bool can_serve(Tube& tube) { return tube.first_waiting() != nullptr && first_ready(tube); }
+  // Returns the ready job that the client gets if it reserves now; nullptr if there is none.
+  LoadedJob* best_ready(const Client& client);
+  bool is_hidden(const Client& client);  // perhaps, by expired ones, until `advance` ends these
+  // Lets the client hold the ready job, and returns the Delivery.
+  Delivery hand_over(Client& client, LoadedJob& job);
+  void hold(Client& client, LoadedJob& job) noexcept;
+  // Gives the tube's ready jobs to the clients that wait for them; a lane stands for its tube.
+  // Frees nothing: a reference to a job or a tube stays valid.
+  void serve(Tube& tube) noexcept;
+  // The same for many tubes: the lowest (priority, id) of all goes out first. Empties `those`.
+  void serve(std::vector<Tube*>& those) noexcept;
+  void start_waiting(Client& client, std::optional<Millis> timeout);
+  // The waiting client gets this as its answer.
+  void end_waiting(Client& client, Delivery::Kind with);
+  // Returns false if the client holds as many jobs as it may (EngineOptions::max_reserved).
+  bool may_hold_more(const Client& client) const;
+  std::vector<Delivery> take_deliveries() { return std::exchange(deliveries_, {}); }
+
+  // --- Reserved jobs
+
+  // The job is reserved: its ttr is over at this monotonic ms. Or it was, and this is another time.
+  void set_deadline(LoadedJob& job, std::uint64_t mono);
+  void begin_reservation(LoadedJob& job, Client& holder, std::uint64_t mono) noexcept;
+  void end_reservation(LoadedJob& job) noexcept;
+
+  // Calls `call` with up to about `budget` jobs whose ttr is over.
+  template <class Call>
+  void advance_ttrs(std::size_t budget, Call call) {
+    ttrs_.advance(
+        clock_.mono(), [&call](TimerNode& node) { call(static_cast<LoadedJob&>(node)); }, budget);
+  }
+  // Ends waits whose time is over.
+  void advance_waits(std::size_t budget);
+  const EngineWheel& ttrs() const { return ttrs_; }
+  const EngineWheel& waits() const { return waits_; }
+  // Aborts if somebody waits in the tube, which is no lane, for whom a job is ready. For tests.
+  void check_invariants(Tube& tube) const;
+  // Aborts if something of a client is not as it must be. `reserved`: how many jobs are, `queued`:
+  // how many of these have ended, `in_lines`: how many entries the lines of tubes have. For tests.
+  void check_invariants(std::uint64_t reserved, std::size_t queued, std::size_t in_lines) const;
+
+ private:
+  // One call of a client that watches or holds much does at most so much of these.
+  static constexpr std::size_t kLeaveAtOnce = 64;
+
+  // Takes up to `budget` watches of a client that does not wait out of the lines of their tubes.
+  // Returns how many it has looked at.
+  std::size_t leave_lines(Client& client, std::size_t budget);
+  // Makes jobs of a client that has disconnected ready, and then ends its watches: up to `budget`
+  // of both together. Returns how many there were.
+  std::size_t give_up(Client& client, std::size_t budget);
+  // REQUIRES: can_serve(tube).
+  void serve_next(Tube& tube);
+  void stand_in_lines(Client& client);
+  // The waiting client was over its share of reserved jobs and is not now.
+  void let_reserve(Client& client);
+  // Arms the client's timer for the first moment that may end its waiting.
+  void schedule_wake(Client& client);
+  // The client stays in the lines of some of its tubes if it watches many: see leave_lines().
+  void end_waiting(Client& client);
+  // The client's timer has expired.
+  void wait_is_over(Client& client);
+
+  const EngineOptions& options_;
+  const EngineClock& clock_;
+  EngineCounts& counts_;
+  Tubes& tubes_;
+  LoadedJobs& jobs_;
+  FarJobs& far_;
+  Endings& endings_;
+  Throttle& throttle_;
+  EngineWheel ttrs_;   // of LoadedJob: when a reserved job's ttr is over
+  EngineWheel waits_;  // of Client: when a client's waiting ends
+  std::unordered_map<ClientId, std::unique_ptr<Client>> clients_;
+  ClientId next_id_ = 1;
+  // Clients that have disconnected, and still hold jobs or watch tubes. They take turns.
+  std::list<std::unique_ptr<Client>> gone_;
+  // Clients that wait no more, and of which watches still stand in lines. They take turns.
+  using LeavingLines = boost::intrusive::list<
+      Client, boost::intrusive::member_hook<Client, boost::intrusive::list_member_hook<>,
+                                            &Client::leaving_hook>>;
+  LeavingLines leaving_lines_;
+  std::vector<Delivery> deliveries_;
+};
+
+}  // namespace carillon::queue
