@@ -1,46 +1,41 @@
-// PendingCalls: the calls that have not ended yet, by request id. A reply, the deadline or the end
-// of the connection takes a call out. The thread that takes it out has won it, and alone decides
-// how the call goes on.
+// PendingCalls: the calls that have not ended yet, by request id; and Deadlines, which tells when
+// the deadline of one has passed.
+//
+// A reply or the deadline takes a call out. Whoever takes it out has won it, and alone decides how
+// the call goes on.
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <optional>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "carillon/timer/timer_clock.h"
-#include "carillon/timer/timer_handle.h"
-#include "frame.h"
+#include "carillon/timer/timer_service.h"
 
 namespace rpc {
 
-// How a call ended: with a result, or with the reason why it has no result.
-struct Outcome {
-  bool answered = false;
-  std::string text;
-  int attempts = 0;
-};
+struct Line;
 
 struct Call {
-  enum class Phase { kSent, kBackingOff };
-
-  Method method = Method::kEcho;
-  std::string payload;
+  Line* line = nullptr;
   std::chrono::nanoseconds timeout{0};
-  std::function<void(const Outcome&)> on_end;
-
-  std::uint64_t id = 0;  // names this attempt, or this pause between two; never used twice
-  Phase phase = Phase::kSent;
+  std::uint64_t id = 0;         // of this attempt, or of this pause between two; never used twice
+  bool is_sent = false;         // else it is in a pause
   int attempt = 0;              // the first is 1
   carillon::SteadyTime due;     // the time-out, or the end of the pause
-  carillon::TimerHandle timer;  // for TimerDeadlines
+  carillon::TimerHandle timer;  // if there are timers
 };
+using CallPtr = std::unique_ptr<Call>;
 
 // Thread-safe. Ids are divided among parts, each with a lock. There are enough parts that two
 // threads seldom wait for each other, even if one of them visits all calls, a part at a time.
@@ -48,7 +43,7 @@ class PendingCalls {
  public:
   // Adds the call, and calls on_added(Call&) before another thread can take the call.
   template <class F>
-  void add(std::unique_ptr<Call> call, F&& on_added) {
+  void add(CallPtr call, F&& on_added) {
     Part& part = part_of(call->id);
     const std::scoped_lock lock(part.mutex);
     Call& added = *call;
@@ -56,30 +51,15 @@ class PendingCalls {
     on_added(added);
   }
 
-  // Takes the call out; returns null if it is not there.
-  std::unique_ptr<Call> take(std::uint64_t id) {
-    Part& part = part_of(id);
-    const std::scoped_lock lock(part.mutex);
-    return take_from(part, part.calls.find(id));
-  }
-
-  // As take(), but also returns null if the call is in a pause between two attempts.
-  std::unique_ptr<Call> take_sent(std::uint64_t id) {
+  // Takes the call out. Returns null if it is not there, or not `is_sent` although it must be.
+  CallPtr take(std::uint64_t id, bool must_be_sent) {
     Part& part = part_of(id);
     const std::scoped_lock lock(part.mutex);
     const auto found = part.calls.find(id);
-    if (found != part.calls.end() && found->second->phase != Call::Phase::kSent) return nullptr;
-    return take_from(part, found);
-  }
-
-  std::vector<std::unique_ptr<Call>> take_all() {
-    std::vector<std::unique_ptr<Call>> all;
-    for (Part& part : parts_) {
-      const std::scoped_lock lock(part.mutex);
-      for (auto& [id, call] : part.calls) all.push_back(std::move(call));
-      part.calls.clear();
-    }
-    return all;
+    if (found == part.calls.end() || (must_be_sent && !found->second->is_sent)) return nullptr;
+    CallPtr call = std::move(found->second);
+    part.calls.erase(found);
+    return call;
   }
 
   // Calls visit(const Call&) for each call. `visit` must not call functions of this object.
@@ -92,23 +72,80 @@ class PendingCalls {
   }
 
  private:
-  using Map = std::unordered_map<std::uint64_t, std::unique_ptr<Call>>;
-
   struct alignas(64) Part {
     std::mutex mutex;
-    Map calls;
+    std::unordered_map<std::uint64_t, CallPtr> calls;
   };
-
-  static std::unique_ptr<Call> take_from(Part& part, Map::iterator found) {
-    if (found == part.calls.end()) return nullptr;
-    std::unique_ptr<Call> call = std::move(found->second);
-    part.calls.erase(found);
-    return call;
-  }
-
   Part& part_of(std::uint64_t id) { return parts_[id % parts_.size()]; }
 
   std::array<Part, 1024> parts_;
+};
+
+// There are two designs, each with one thread:
+//   timers  a carillon::TimerService: a timer per call, cancelled when the reply comes
+//   scan    the design that Dubbo had before it took Netty's timer: a thread reads all pending
+//           calls, sleeps 30 ms, and begins again; the beginning and the end of a call cost nothing
+class Deadlines {
+ public:
+  static constexpr std::chrono::milliseconds kScanEvery{30};
+
+  // `on_due` is called on the one thread of these Deadlines, with the id of a call whose deadline
+  // has passed, not earlier. The call may have been taken meanwhile.
+  Deadlines(PendingCalls& calls, bool scan, std::function<void(std::uint64_t)> on_due)
+      : calls_(calls), on_due_(std::move(on_due)) {
+    if (scan) {
+      scanner_ = std::thread([this] { run(); });
+    } else {
+      timers_.emplace(carillon::TimerOptions{.name = "rpc-timers"});
+      timers_->schedule_after(std::chrono::seconds(0), [this] { note_thread(); });
+    }
+  }
+  ~Deadlines() { stop(); }
+  Deadlines(const Deadlines&) = delete;
+  Deadlines& operator=(const Deadlines&) = delete;
+
+  // When it returns, no on_due is running, and none will run. REQUIRES: no call is pending.
+  void stop() {
+    stopped_ = true;
+    if (timers_) static_cast<void>(timers_->stop());
+    if (scanner_.joinable()) scanner_.join();
+  }
+
+  // REQUIRES: no other thread can take the call yet.
+  void set(Call& call) {
+    if (timers_) call.timer = timers_->schedule_at(call.due, [this, id = call.id] { on_due_(id); });
+  }
+
+  double thread_cpu_seconds() const {
+    timespec time{};
+    ::clock_gettime(thread_clock_, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  }
+
+ private:
+  void note_thread() {
+    clockid_t clock{};
+    if (::pthread_getcpuclockid(::pthread_self(), &clock) == 0) thread_clock_ = clock;
+  }
+
+  void run() {
+    note_thread();
+    for (std::vector<std::uint64_t> due; !stopped_; due.clear()) {
+      const carillon::SteadyTime now = carillon::machine_clock()->now();
+      calls_.for_each([&](const Call& call) {
+        if (call.due <= now) due.push_back(call.id);
+      });
+      for (const std::uint64_t id : due) on_due_(id);
+      std::this_thread::sleep_for(kScanEvery);
+    }
+  }
+
+  PendingCalls& calls_;
+  const std::function<void(std::uint64_t)> on_due_;
+  std::atomic<clockid_t> thread_clock_{};
+  std::atomic<bool> stopped_{false};
+  std::optional<carillon::TimerService> timers_;
+  std::thread scanner_;
 };
 
 }  // namespace rpc
