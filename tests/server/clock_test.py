@@ -214,8 +214,8 @@ class ClockTest(unittest.TestCase):
     def test_what_is_put_once_is_not_put_again_after_a_second_of_a_clock_ahead(self):
         batch = b"1 delay=1h\r\na\r\n"
         requests = (
-            ("POST", "/v1/tubes/t/jobs", '{"delay": "PT1H"}', "job"),
-            ("POST", "/v1/tubes/t/jobs:batch", '{"jobs": [{"delay": "PT1H"}]}', "batch"),
+            ("POST", "/v1/tubes/t/jobs", '{"delay": "1h"}', "job"),
+            ("POST", "/v1/tubes/t/jobs:batch", '{"jobs": [{"delay": "1h"}]}', "batch"),
         )
 
         def put(case):

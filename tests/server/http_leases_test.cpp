@@ -150,7 +150,7 @@ TEST_F(HttpLeases, RefusesTokensThatItHasNotGiven) {
 
 TEST_F(HttpLeases, ALeaseHasATimeOfItsOwn) {
   put(R"({"ttr":"10s"})");
-  const std::string lease = token(jobs(reserve(R"({"lease":"PT1M"})"))[0]);
+  const std::string lease = token(jobs(reserve(R"({"lease":"1m"})"))[0]);
   pass(59'998);
   EXPECT_EQ(state(1), "reserved");
   const Answer extended = end(lease, "extend", R"({"lease":"30s"})");

@@ -331,7 +331,7 @@ TEST_F(HttpLists, ARateOfPutsIsToldWithEachPutAndRefusesMore) {
 
 TEST_F(HttpLists, ARetentionDeletesTheDeadOfATube) {
   const Answer set =
-      ask("PATCH", "/v1/tubes/mail", R"({"retention":"P7D","retry":{"max_attempts":1}})");
+      ask("PATCH", "/v1/tubes/mail", R"({"retention":"7d","retry":{"max_attempts":1}})");
   EXPECT_EQ(set.value().at("retention"), "604800s");
   put(R"({"expires_in":"1s","at_expiry":"dead"})");
   pass(1'000);

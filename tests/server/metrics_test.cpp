@@ -14,31 +14,26 @@
 namespace carillon::server::metrics {
 namespace {
 
-using Format = Exposition::Format;
 using Kind = Exposition::Kind;
 
-std::string text_of(Service& service, queue::ClientId client, Format format) {
+std::string text_of(Service& service, queue::ClientId client) {
   Scrape scrape(service, client);
   while (!scrape.look()) {
   }
-  return scrape.text(format);
+  return scrape.text();
 }
 
 bool has_line(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
-TEST(Exposition, NamesACounterAsEachFormatHasIt) {
-  for (const Format format : {Format::kPrometheus, Format::kOpenMetrics}) {
-    Exposition text(format);
-    text.family("jobs_put_total", Kind::kCounter, "Jobs put.");
-    text.sample({{"tube", "mail"}, {"state", "a\"b\\c\nd"}}, std::uint64_t{42});
-    const bool is_open = format == Format::kOpenMetrics;
-    const std::string family = is_open ? "jobs_put" : "jobs_put_total";
-    EXPECT_EQ(text.take(), "# HELP " + family + " Jobs put.\n# TYPE " + family + " counter\n" +
-                               "jobs_put_total{tube=\"mail\",state=\"a\\\"b\\\\c\\nd\"} 42\n" +
-                               (is_open ? "# EOF\n" : ""));
-  }
+TEST(Exposition, NamesAFamilyItsLabelsAndItsValue) {
+  Exposition text;
+  text.family("jobs_put_total", Kind::kCounter, "Jobs put.");
+  text.sample({{"tube", "mail"}, {"state", "a\"b\\c\nd"}}, std::uint64_t{42});
+  EXPECT_EQ(text.take(),
+            "# HELP jobs_put_total Jobs put.\n# TYPE jobs_put_total counter\n"
+            "jobs_put_total{tube=\"mail\",state=\"a\\\"b\\\\c\\nd\"} 42\n");
 }
 
 TEST(Exposition, CountsTheBucketsOfAHistogramUp) {
@@ -46,34 +41,15 @@ TEST(Exposition, CountsTheBucketsOfAHistogramUp) {
   histogram.observe(0.0001);
   for (int n = 0; n < 3; ++n) histogram.observe(0.0002);
   histogram.observe(61);
-  const auto text_in = [&](Format format) {
-    Exposition text(format);
-    text.family("commit_seconds", Kind::kHistogram, "Commits.");
-    text.sample(histogram);
-    return text.take();
-  };
-  const std::string all = text_in(Format::kPrometheus);
+  Exposition text;
+  text.family("commit_seconds", Kind::kHistogram, "Commits.");
+  text.sample(histogram);
+  const std::string all = text.take();
   EXPECT_TRUE(has_line(all, "commit_seconds_bucket{le=\"0.0001\"} 1")) << all;
   EXPECT_TRUE(has_line(all, "commit_seconds_bucket{le=\"0.00025\"} 4"));
   EXPECT_TRUE(has_line(all, "commit_seconds_bucket{le=\"60\"} 4"));
   EXPECT_TRUE(has_line(all, "commit_seconds_bucket{le=\"+Inf\"} 5"));
   EXPECT_TRUE(has_line(all, "commit_seconds_count 5"));
-  const std::string open = text_in(Format::kOpenMetrics);
-  EXPECT_TRUE(has_line(open, "commit_seconds_bucket{le=\"60.0\"} 4")) << open;
-}
-
-TEST(Exposition, IsInTheFormatThatIsAskedFor) {
-  EXPECT_EQ(Exposition::wanted_by(""), Format::kPrometheus);
-  EXPECT_EQ(Exposition::wanted_by("text/plain;version=0.0.4"), Format::kPrometheus);
-  EXPECT_EQ(Exposition::wanted_by("Application/OpenMetrics-Text"), Format::kOpenMetrics);
-  EXPECT_EQ(Exposition::wanted_by("application/openmetrics-text;version=1.0.0,text/plain;q=0.5"),
-            Format::kOpenMetrics);
-  EXPECT_EQ(Exposition::wanted_by("application/openmetrics-text;q=0, text/plain"),
-            Format::kPrometheus);
-  EXPECT_EQ(Exposition::wanted_by("application/openmetrics-text;q=0.5, text/plain; Q=0.9"),
-            Format::kPrometheus);
-  EXPECT_EQ(Exposition::wanted_by("text/plain;q=0.4, application/openmetrics-text; q=0.5, */*"),
-            Format::kOpenMetrics);
 }
 
 TEST(Metrics, TellOfJobsByTubeAndState) {
@@ -82,7 +58,7 @@ TEST(Metrics, TellOfJobsByTubeAndState) {
   client.say("use mail\r\nput 0 0 60 1\r\na\r\nput 0 60 60 1\r\nb\r\n");
   client.say("watch mail\r\nreserve\r\n");
   server.service.commits().observe(0.002);
-  const std::string text = text_of(server.service, client.session().client(), Format::kPrometheus);
+  const std::string text = text_of(server.service, client.session().client());
   EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"mail\",state=\"reserved\"} 1")) << text;
   EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"mail\",state=\"delayed\"} 1"));
   EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"*\",state=\"delayed\"} 0"));
@@ -100,9 +76,7 @@ TEST(Metrics, TellHowLateJobsAre) {
   beanstalk::Client client(server);
   client.say("use mail\r\nwatch mail\r\nput 0 3 60 1\r\na\r\nput 0 9 60 1\r\nb\r\n");
   client.say("put-job 1 max-attempts=1\r\nc\r\nreserve\r\nfail-job 3 0\r\n\r\n");
-  const auto text = [&] {
-    return text_of(server.service, client.session().client(), Format::kPrometheus);
-  };
+  const auto text = [&] { return text_of(server.service, client.session().client()); };
   EXPECT_TRUE(has_line(text(), "carillon_dead_total{tube=\"mail\"} 1")) << text();
   EXPECT_TRUE(has_line(text(), "carillon_jobs_fired_total 0"));
   EXPECT_TRUE(has_line(text(), "carillon_oldest_ready_age_seconds{tube=\"mail\"} 0"));
@@ -119,20 +93,17 @@ TEST(Metrics, TellHowLateJobsAre) {
   EXPECT_TRUE(has_line(text(), "carillon_job_lateness_seconds_count 2"));
 }
 
-// OpenMetrics names counters without their ending: another family must not be called so.
 TEST(Metrics, NameEachFamilyOnce) {
   beanstalk::TestServer server;
   beanstalk::Client client(server);
-  for (const Format format : {Format::kPrometheus, Format::kOpenMetrics}) {
-    std::istringstream lines(text_of(server.service, client.session().client(), format));
-    std::set<std::string> names;
-    for (std::string line; std::getline(lines, line);) {
-      if (!line.starts_with("# TYPE ")) continue;
-      const std::string name = line.substr(7, line.rfind(' ') - 7);
-      EXPECT_TRUE(names.insert(name).second) << name;
-    }
-    EXPECT_GT(names.size(), 10u);
+  std::istringstream lines(text_of(server.service, client.session().client()));
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("# TYPE ")) continue;
+    const std::string name = line.substr(7, line.rfind(' ') - 7);
+    EXPECT_TRUE(names.insert(name).second) << name;
   }
+  EXPECT_GT(names.size(), 10u);
 }
 
 TEST(Metrics, TellOfTheFirstJobOfAllGroups) {
@@ -143,9 +114,7 @@ TEST(Metrics, TellOfTheFirstJobOfAllGroups) {
     const std::string number = std::to_string(n);
     client.say("put-job 1 delay=" + number + "s group=g" + number + "\r\na\r\n");
   }
-  const auto text = [&] {
-    return text_of(server.service, client.session().client(), Format::kPrometheus);
-  };
+  const auto text = [&] { return text_of(server.service, client.session().client()); };
   EXPECT_TRUE(has_line(text(), "carillon_next_due_timestamp_seconds{tube=\"mail\"} 1700000001"));
   server.pass(3'500);
   EXPECT_TRUE(has_line(text(), "carillon_oldest_ready_age_seconds{tube=\"mail\"} 2.5")) << text();
@@ -161,7 +130,7 @@ TEST(Metrics, LeaveNoListOfTubesOpen) {
   const queue::ClientId id = client.session().client();
   server.service.engine().list_tubes(id);
   EXPECT_EQ(server.service.engine().next_tubes(id)->size(), 128u);
-  text_of(server.service, id, Format::kPrometheus);
+  text_of(server.service, id);
   EXPECT_THROW(server.service.engine().next_tubes(id), std::bad_optional_access);
 }
 
@@ -171,7 +140,7 @@ TEST(Metrics, ShowTheFirstTubesAndTheSumOfTheOthers) {
   beanstalk::Client client(server);
   for (int n = 0; n < 300; ++n)
     client.say("use t" + std::to_string(n) + "\r\nput 0 0 60 1\r\na\r\n");
-  const std::string text = text_of(server.service, client.session().client(), Format::kOpenMetrics);
+  const std::string text = text_of(server.service, client.session().client());
   std::size_t tubes = 0;
   for (auto at = text.find("jobs_put_total{"); at != std::string::npos;
        at = text.find("jobs_put_total{", at + 1))

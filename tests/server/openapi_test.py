@@ -134,7 +134,7 @@ class OpenApiTest(HttpCase):
     def jobs(self):
         full = {
             "body": "x",
-            "delay": "PT1H",
+            "delay": "1h",
             "priority": 7,
             "ttr": "10s",
             "key": "k",

@@ -110,7 +110,7 @@ class Operations : public testing::Test {
 };
 
 TEST_F(Operations, ReadsWhatItIsAskedAndAnswersInFields) {
-  const json::value told = ask("mail", R"({"times":2,"tone":"high","after":"PT1.5S",)"
+  const json::value told = ask("mail", R"({"times":2,"tone":"high","after":"1.5s",)"
                                        R"("names":["a"],"rest":null})");
   EXPECT_EQ(rung.tube, "mail");
   EXPECT_EQ(rung.times, 2U);

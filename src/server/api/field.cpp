@@ -176,7 +176,7 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, Du
   const json::string* const text = text_of(reader, field, value);
   if (text == nullptr) return false;
   try {
-    into.ms = parse_api_duration(std::string_view(*text));
+    into.ms = static_cast<std::uint64_t>(parse_duration(std::string_view(*text)).count());
   } catch (const std::invalid_argument& error) {
     reader.fault(field.name, error.what());
     return false;

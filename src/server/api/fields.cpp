@@ -135,7 +135,7 @@ std::optional<queue::Millis> Fields::duration(std::string_view name) {
   const auto written = text(name);
   if (!written) return std::nullopt;
   try {
-    return parse_api_duration(*written);
+    return static_cast<queue::Millis>(parse_duration(*written).count());
   } catch (const std::invalid_argument& error) {
     fault(name, error.what());
     return std::nullopt;

@@ -56,7 +56,7 @@ class Fields {
   std::optional<std::uint64_t> number(std::string_view name, std::uint64_t least,
                                       std::uint64_t most);
   std::optional<bool> flag(std::string_view name);
-  // Milliseconds: 250ms, 3s, 1h30m, or ISO 8601 without months and years: PT30S, P1DT12H.
+  // Milliseconds: 250ms, 3s, 1h30m (duration.h).
   std::optional<queue::Millis> duration(std::string_view name);
   // UTC milliseconds: a number, or RFC 3339.
   std::optional<queue::UtcMs> moment(std::string_view name);

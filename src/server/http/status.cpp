@@ -44,8 +44,7 @@ namespace {
 
 void go_on(RequestContext& x, const std::shared_ptr<metrics::Scrape>& scrape) {
   if (!scrape->look()) return x.later([scrape](RequestContext& then) { go_on(then, scrape); });
-  const auto format = metrics::Exposition::wanted_by(x.request.header("accept"));
-  x.answer({.type = metrics::Exposition::content_type(format), .body = scrape->text(format)});
+  x.answer({.type = metrics::Exposition::kContentType, .body = scrape->text()});
 }
 
 }  // namespace

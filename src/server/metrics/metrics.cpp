@@ -205,9 +205,9 @@ void Scrape::tell_of_wheels(Exposition& text) const {
   }
 }
 
-std::string Scrape::text(Exposition::Format format) const {
+std::string Scrape::text() const {
   const queue::EngineStats all = service_.engine().stats();
-  Exposition text(format);
+  Exposition text;
   tell_of_server(text, service_, now_);
   tell_of_jobs(text, all.jobs);
   text.family("carillon_puts_total", Kind::kCounter, "Jobs put since the start, into all tubes.");

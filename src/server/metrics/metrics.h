@@ -2,7 +2,7 @@
 //
 //   Scrape scrape(service, client);
 //   while (!scrape.look()) { /* serve others */ }
-//   reply(scrape.text(Exposition::Format::kPrometheus));
+//   reply(scrape.text());
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class Scrape {
   // true if it has read everything. Throws queue::StoreError.
   bool look();
   // As of now.
-  std::string text(Exposition::Format format) const;
+  std::string text() const;
   // The age of the ready job that was due first, in ms; none if no ready job was seen.
   std::optional<queue::Millis> oldest_ready_age() const;
   // When the first delayed job is due; none if no delayed job was seen.

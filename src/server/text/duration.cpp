@@ -83,52 +83,6 @@ std::optional<std::uint64_t> fraction_part(std::string_view digits, std::uint64_
   return numerator * unit / denominator;
 }
 
-// The units of ISO 8601, the larger first, and ours (server/text/duration.h).
-struct IsoUnit {
-  char iso;
-  std::string_view ours;
-};
-constexpr std::array<IsoUnit, 1> kDays = {{{'D', "d"}}};
-constexpr std::array<IsoUnit, 3> kTimes = {{{'H', "h"}, {'M', "m"}, {'S', "s"}}};
-
-// Appends the parts of one half of an ISO duration, or returns false.
-template <std::size_t kUnits>
-bool append_parts(std::string_view text, const std::array<IsoUnit, kUnits>& units,
-                  std::string& ours) {
-  while (!text.empty()) {
-    const std::size_t digits = text.find_first_not_of("0123456789.");
-    if (digits == 0 || digits == std::string_view::npos) return false;
-    const auto unit = std::find_if(units.begin(), units.end(),
-                                   [&](const IsoUnit& one) { return one.iso == text[digits]; });
-    if (unit == units.end()) return false;
-    ours.append(text.substr(0, digits)).append(unit->ours);
-    text.remove_prefix(digits + 1);
-  }
-  return true;
-}
-
-// Returns 2W as 14d, as weeks stand alone in ISO 8601; none if it has another form.
-std::optional<std::string> from_weeks(std::string_view text) {
-  std::uint64_t weeks = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, weeks);
-  constexpr std::uint64_t kMost = UINT64_MAX / 7;
-  if (error != std::errc() || rest + 1 != end || *rest != 'W' || weeks > kMost) return std::nullopt;
-  return fmt::format("{}d", weeks * 7);
-}
-
-// Returns P1DT12H as 1d12h; none if it has another form.
-std::optional<std::string> from_iso(std::string_view text) {
-  text.remove_prefix(1);
-  if (const auto weeks = from_weeks(text)) return weeks;
-  const std::size_t t = text.find('T');
-  const std::string_view days = text.substr(0, t);
-  const std::string_view times = t == std::string_view::npos ? "" : text.substr(t + 1);
-  std::string ours;
-  const bool has_form = append_parts(days, kDays, ours) && append_parts(times, kTimes, ours);
-  return has_form && !ours.empty() ? std::optional(ours) : std::nullopt;
-}
-
 }  // namespace
 
 std::chrono::milliseconds parse_duration(std::string_view text) {
@@ -193,18 +147,6 @@ std::string short_duration(std::chrono::milliseconds duration) {
   }
   const auto whole = floor<days>(duration);
   return fmt::format("{}d{:02}h", whole.count(), floor<hours>(duration - whole).count());
-}
-
-std::uint64_t parse_api_duration(std::string_view text) {
-  if (!text.starts_with('P')) return static_cast<std::uint64_t>(parse_duration(text).count());
-  const auto ours = from_iso(text);
-  if (!ours) {
-    throw std::invalid_argument(fmt::format(
-        "\"{}\": not a duration; use e.g. PT30S, PT1H30M, P40D, or 30s, 1h30m, 40d. Months and "
-        "years are refused",
-        text));
-  }
-  return static_cast<std::uint64_t>(parse_duration(*ours).count());
 }
 
 std::string shown_duration(std::uint64_t ms) {

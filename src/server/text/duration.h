@@ -27,9 +27,6 @@ namespace carillon::server {
 // with the value in quotes: `"3 parsecs": not a duration; use e.g. 250ms, 3s, 2h, 40d`.
 std::chrono::milliseconds parse_duration(std::string_view text);
 
-// Also takes ISO 8601 without months and years: PT30S, P1DT12H, P2W. Returns ms. Throws as above.
-std::uint64_t parse_api_duration(std::string_view text);
-
 // Returns the duration as the API shows it, in whole seconds if it can: 90s, 250ms.
 std::string shown_duration(std::uint64_t ms);
 

@@ -1,6 +1,6 @@
-// Metrics as text that Prometheus and others read: in its format (0.0.4), or in OpenMetrics 1.0.
+// Metrics as text that Prometheus and others read (its format 0.0.4).
 //
-//   Exposition text(Exposition::Format::kPrometheus);
+//   Exposition text;
 //   text.family("carillon_jobs", Exposition::Kind::kGauge, "Jobs in the queue.");
 //   text.sample({{"tube", "mail"}, {"state", "ready"}}, 42);
 //   text.take();
@@ -8,9 +8,7 @@
 //   // # TYPE carillon_jobs gauge
 //   // carillon_jobs{tube="mail",state="ready"} 42
 //
-// Why it is written here: Debian's library for it (prometheus-cpp) knows the first format alone.
-// Sources: https://prometheus.io/docs/instrumenting/exposition_formats/ and
-// https://prometheus.io/docs/specs/om/open_metrics_spec/
+// Source: https://prometheus.io/docs/instrumenting/exposition_formats/
 //
 // Thread safety: none.
 #pragma once
@@ -29,17 +27,11 @@ namespace carillon::server::metrics {
 
 class Exposition {
  public:
-  enum class Format : std::uint8_t { kPrometheus, kOpenMetrics };
   enum class Kind : std::uint8_t { kCounter, kGauge, kHistogram };
   using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-  explicit Exposition(Format format) : format_(format) {}
-
-  // Returns the format that a client wants by its header Accept: OpenMetrics, if the header names
-  // it with a quality (q) that is not 0, and not below that of text/plain.
-  static Format wanted_by(std::string_view accept);
-  // Returns the value of Content-Type.
-  static std::string_view content_type(Format format);
+  // The value of Content-Type.
+  static constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
 
   // Begins a family; its samples follow. `name` ends in `_total` if it is a counter.
   void family(std::string_view name, Kind kind, std::string_view help);
@@ -51,14 +43,13 @@ class Exposition {
   void sample(const queue::Lateness& lateness);
 
   // Returns the whole text. REQUIRES: nothing is added after this.
-  std::string take();
+  std::string take() { return std::move(text_); }
 
  private:
   // Each bucket's bound in seconds, and what was counted in it; one more has the rest.
   void buckets(std::span<const double> bounds, std::span<const std::uint64_t> counts, double sum);
   void line(std::string_view suffix, Labels labels, std::string_view value);
 
-  const Format format_;
   std::string name_;
   std::string text_;
 };
