@@ -177,7 +177,7 @@ class Client {
   void use(std::string_view tube);
 
   // Names this client in the stories of jobs. Returns false if the server does not know Carillon's
-  // own verbs: beanstalkd, or an older Carillon. From then on reserve() and release() use those of
+  // own verbs: beanstalkd. From then on reserve() and release() use those of
   // beanstalkd, with times in whole seconds, rounded up. REQUIRES: 1 to 100 bytes without a space.
   bool name(std::string_view name);
   // Returns false after name() did.

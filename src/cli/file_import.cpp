@@ -134,7 +134,6 @@ void FileImport::take(const std::string& text) {
     export_ = is_export ? line.id : fmt::format("{:08x}", base::crc32c(0, text));
     export_at_ = number_;
   }
-  if (line.has_backoff_from_0) ++backoffs_from_0_;
   switch (line.kind) {
     case Kind::kJob:
       return take_job(std::move(line.job));
@@ -199,7 +198,7 @@ std::size_t FileImport::most_in_batch(const std::string& tube) {
   return most_;
 }
 
-// A job of a server may expire before it is due, if it was released, or an older version took it.
+// A job of a server may expire before it is due, if it was released.
 // The server takes no such put. Returns false if nothing would be left of it. A line that was
 // written by hand is put as it is, and refused.
 bool FileImport::is_worth_putting(FileJob& job) {

@@ -69,7 +69,6 @@ class FileImport {
   // were left out.
   std::uint64_t never_run() const { return never_run_; }
   // FileLine::has_backoff_from_0
-  std::uint64_t backoffs_from_0() const { return backoffs_from_0_; }
   std::uint64_t settings() const { return settings_; }    // of tubes and groups
   std::uint64_t schedules() const { return schedules_; }  // that were set
   // Types of lines that were passed over.
@@ -117,7 +116,6 @@ class FileImport {
   std::uint64_t met_ = 0;
   std::uint64_t keyed_ = 0;
   std::uint64_t never_run_ = 0;
-  std::uint64_t backoffs_from_0_ = 0;
   std::uint64_t settings_ = 0;
   std::uint64_t schedules_ = 0;
   std::vector<FileSetting> at_end_;  // what holds back puts

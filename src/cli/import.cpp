@@ -189,7 +189,6 @@ void print_result(const FileImport& import, milliseconds took, bool json) {
     object["exist"] = import.met();
     object["keyed"] = import.keyed();
     object["never_run"] = import.never_run();
-    object["backoffs_from_0"] = import.backoffs_from_0();
     object["settings"] = import.settings();
     object["schedules"] = import.schedules();
     object["milliseconds"] = took.count();
@@ -214,12 +213,6 @@ void print_result(const FileImport& import, milliseconds took, bool json) {
     remark(fmt::format(
         "{} would expire before the due time: buried if at-expiry is dead, else left out",
         counted(import.never_run(), "job")));
-  }
-  if (import.backoffs_from_0() > 0) {
-    const bool is_one = import.backoffs_from_0() == 1;
-    remark(fmt::format("{} from 0ms on, as an older version took {}, {} read as 0ms",
-                       counted(import.backoffs_from_0(), "back-off"), is_one ? "it" : "them",
-                       is_one ? "is" : "are"));
   }
   if (import.met() == 1) remark("1 was not put: its tube has a job with its key");
   if (import.met() > 1)

@@ -167,15 +167,6 @@ const json::value& field(const json::object& object, std::string_view name) {
   return *value;
 }
 
-// Returns true if there was something to mend: FileLine::has_backoff_from_0.
-bool mend_backoff(json::object& object) {
-  json::value* const backoff = object.if_contains("backoff");
-  if (backoff == nullptr || !backoff->is_string()) return false;
-  if (!std::string_view(backoff->get_string()).starts_with("0ms..")) return false;
-  *backoff = "0ms";
-  return true;
-}
-
 std::string line_of(const json::object& object) {
   return json::serialize(object) + "\n";
 }
@@ -184,9 +175,8 @@ std::string line_of(const json::object& object) {
 
 FileLine parse_file_line(std::string_view text) {
   using Kind = FileLine::Kind;
-  json::object object = object_of(text);
+  const json::object object = object_of(text);
   FileLine line;
-  line.has_backoff_from_0 = mend_backoff(object);
   const auto* type = object.if_contains("type");
   line.type = type == nullptr ? "job" : text_of("type", *type);
   if (line.type == "job") {

@@ -75,9 +75,6 @@ struct FileLine {
   // Jobs of the tube may be missing, because the server could not read all records.
   bool incomplete = false;
   std::uint64_t jobs = 0;
-  // The job or the settings have a back-off that rises from 0, such as 0ms..1s. An older version
-  // took it. Twice 0 is 0, so it is read as what it was, 0ms.
-  bool has_backoff_from_0 = false;
 };
 
 // Throws std::invalid_argument: `"ttr": not a text or a number`.

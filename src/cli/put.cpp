@@ -86,9 +86,6 @@ std::string told_of_key(const PutAnswer& answer) {
         "job {} had the key and is done, and its --key-window is not over: nothing was put",
         answer.id);
   }
-  if (answer.state.empty()) {  // a batch that an older server has put
-    return fmt::format("job {} has the key, or had it and is done: nothing was put", answer.id);
-  }
   const std::string told =
       fmt::format("job {} has the key, and is {}: nothing was put", answer.id, answer.state);
   if (answer.state != "dead" && answer.state != "buried") return told;

@@ -14,7 +14,7 @@
 //
 // Cancel: a touch tells of it. Then the command gets SIGTERM, and SIGKILL when `grace` is over.
 //
-// Other servers: beanstalkd and older versions of Carillon count no failures. There the slot takes
+// Other servers: beanstalkd counts no failures. There the slot takes
 // the attempt to be 1 + releases + buries + timeouts of the job, because each failure adds to one
 // of these counts; it releases a job that failed, with the delay of backoff.h, or buries it if this
 // was its last attempt. Each bury allows max_attempts more.

@@ -396,22 +396,6 @@ class ExportImportTest(CliCase):
         self.assertEqual(keys[2], '"mine"')
         self.assertEqual(json.loads(self.carillon(*arguments, "--json"))["keyed"], 0)
 
-    def test_a_backoff_from_0_of_an_older_version_is_read_as_0(self):
-        self.write(
-            {"type": "tube", "tube": "a", "max_attempts": 4, "backoff": "0ms..1000ms"},
-            {"tube": "b", "max_attempts": 3, "backoff": "0ms..60000ms", "body": "x"},
-            {"tube": "b", "max_attempts": 3, "backoff": "1ms..60000ms", "body": "y"},
-        )
-        done = self.run_carillon("import", str(self.out), *self.at(self.second))
-        self.assertEqual(
-            (done.returncode, done.stderr.decode()),
-            (0, "2 back-offs from 0ms on, as an older version took them, are read as 0ms\n"),
-        )
-        c = self.second.connect()
-        longest = [c.stats(b"show-job %d" % job).get("backoff-longest-ms") for job in (1, 2)]
-        self.assertEqual(longest, [None, "60000"])
-        self.assertNotIn("backoff-longest-ms", c.stats(b"stats-tube a"))
-
     def test_a_job_that_expires_before_it_is_due_is_left_out_or_buried(self):
         c = self.first.connect()
         for end in ("drop", "dead"):

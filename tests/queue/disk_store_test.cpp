@@ -2,6 +2,7 @@
 // takes. Crashes are tested in disk_crash_test.cpp, full and failing disks in disk_full_test.cpp.
 
 #include "carillon/queue/disk_store.h"
+#include "carillon/queue/store_check.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -180,7 +181,7 @@ TEST(DiskDirectory, OfAnotherProgramIsRefused) {
           "Column families not opened: theirs");
 }
 
-TEST(DiskDirectory, OfANewerFormatIsRefused) {
+TEST(DiskDirectory, OfAnotherFormatIsRefused) {
   const TemporaryDirectory directory;
   { DiskStore store(directory / "data", {}); }
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
@@ -189,14 +190,24 @@ TEST(DiskDirectory, OfANewerFormatIsRefused) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* database = nullptr;
   ASSERT_TRUE(rocksdb::DB::Open({}, directory / "data", families, &handles, &database).ok());
-  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 7").ok());
+  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 2").ok());
+  ASSERT_TRUE(database->Flush({}).ok());
   for (rocksdb::ColumnFamilyHandle* handle : handles)
     ASSERT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
   delete database;
-  EXPECT_EQ(opening_complaint(directory / "data"),
-            "data directory " + (directory / "data") +
-                " was made by another version of Carillon: its format is 'carillon-queue 7', "
-                "and this version knows 'carillon-queue 6'");
+  const std::string why =
+      "data directory " + (directory / "data") +
+      " was made by another version of Carillon: its format is 'carillon-queue 2', "
+      "and this version knows 'carillon-queue 1'";
+  EXPECT_EQ(opening_complaint(directory / "data"), why);
+  const auto progress = [](std::uint64_t, std::uint64_t) { return true; };
+  const StoreReport report = check_store(directory / "data", progress);
+  EXPECT_FALSE(report.can_be_salvaged);
+  EXPECT_TRUE(contains(report.damages.back(), why));
+  const auto salvage = [&] {
+    salvage_store(directory / "data", directory / "new", progress, [](const LostJob&) {});
+  };
+  EXPECT_EQ(complaint(salvage), why);
 }
 
 // --- Damaged files.

@@ -1,5 +1,4 @@
-// How endpoints are kept: the bytes of a record, over a restart, and in a directory of a version
-// without them.
+// How endpoints are kept: the bytes of a record, and over a restart.
 
 #include <gtest/gtest.h>
 
@@ -69,24 +68,22 @@ TEST(EndpointValues, FieldsOfANewerVersionAreKept) {
 TEST(EndpointValues, WhatIsBrokenIsRefusedByItsName) {
   const std::string value = value_of(full());
   EXPECT_EQ(endpoint_complaint(""),
-            "the record of the endpoint under the key 686f6f6b is damaged: its version is not "
-            "known");
-  EXPECT_NE(endpoint_complaint("\x09" + value.substr(1)).find("version is not known"),
+            "the record of the endpoint under the key 686f6f6b is damaged: it is empty");
+  EXPECT_NE(endpoint_complaint("\x09" + value.substr(1)).find("has version 9"), std::string::npos);
+  EXPECT_NE(endpoint_complaint(value.substr(0, value.size() - 1)).find("is broken"),
             std::string::npos);
-  EXPECT_NE(endpoint_complaint(value.substr(0, value.size() - 1)).find("are broken"),
-            std::string::npos);
-  EXPECT_NE(endpoint_complaint(value.substr(0, 1)).find("a field is missing"), std::string::npos);
+  EXPECT_NE(endpoint_complaint(value.substr(0, 1)).find("lacks a field"), std::string::npos);
   std::string header = value;
   append_bytes(header, 4,
                "\x09"
                "abc");
-  EXPECT_NE(endpoint_complaint(header).find("a header is cut short"), std::string::npos);
+  EXPECT_NE(endpoint_complaint(header).find("a header that is cut short"), std::string::npos);
   std::string kind = value;
   append_number(kind, 1, 5);
-  EXPECT_NE(endpoint_complaint(kind).find("of another kind"), std::string::npos);
+  EXPECT_NE(endpoint_complaint(kind).find("a field 1 that is a number"), std::string::npos);
   std::string format = value;
   append_number(format, 5, 3);
-  EXPECT_NE(endpoint_complaint(format).find("its format is not known"), std::string::npos);
+  EXPECT_NE(endpoint_complaint(format).find("a field 5 that is no such number"), std::string::npos);
 }
 
 // --- The engine.

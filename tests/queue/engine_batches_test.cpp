@@ -187,7 +187,6 @@ TEST_F(EngineBatchesTest, ABatchThatIsSentAgainGetsTheFirstAnswer) {
   EXPECT_EQ(put("t", "a key of that name is another thing").result, Result::kInserted);
 }
 
-// As records of versions that knew no fingerprints.
 TEST_F(EngineBatchesTest, ATokenWithoutAFingerprintIsOfAnyBatch) {
   put_all(three, {.once = "t"});
   EXPECT_EQ(put_all(three, {.once = "t", .fingerprint = "7"}).result, Batch::kAlready);

@@ -8,7 +8,7 @@
 namespace carillon::server::http {
 namespace {
 
-// An older version took 127.0.0.1 for its host.
+// A program that embeds the queue may set any URL.
 TEST_F(HttpSession, AnEndpointWhoseUrlIsNoneIsShownAsDisabled) {
   server.engine.set_endpoint(server.now, "e", {.url = "http://127.1/hook", .tube = "t"});
   const json::value told = ask("GET", "/v1/endpoints/e").value();

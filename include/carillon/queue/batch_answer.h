@@ -17,7 +17,7 @@ struct PutRun {
   std::uint32_t result = 0;  // PutOutcome::Result
   JobId first = 0;
   std::uint32_t jobs = 0;
-  std::uint32_t owner = 0;  // PutOutcome::owner; 0 also if an older version has stored it
+  std::uint32_t owner = 0;  // PutOutcome::owner
 
   friend bool operator==(const PutRun&, const PutRun&) = default;
 };

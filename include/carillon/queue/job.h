@@ -133,8 +133,7 @@ struct JobExtras {
   // How many attempts have failed, since the job was put or began anew.
   std::uint32_t attempts = 0;
   Death death = Death::kNone;
-  // Of a dead job: when it died, by the wall clock, and the lead then (JobRecord::lead). 0: not
-  // known, as of those that an earlier version has buried.
+  // Of a dead job: when it died, by the wall clock, and the lead then (JobRecord::lead).
   UtcMs died = 0;
   std::int64_t died_lead = kNoLead;
   // The store has a story of the job.
@@ -178,7 +177,7 @@ struct JobRecord {
   UtcMs created = 0;
   // If `due` was counted from the time of a command, which may have been wrong: how many
   // milliseconds the wall clock was ahead of steady time then (docs/queue.md#time). kNoLead if a
-  // client has named the moment, and for records of earlier versions.
+  // client has named the moment.
   std::int64_t lead = kNoLead;
   // If there is a lead: the era of steady time in which it was told. A new one begins when the
   // machine boots, and when steady time turns out to have gained too much by that.

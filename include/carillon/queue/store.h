@@ -353,9 +353,8 @@ class Store {
   virtual std::optional<JobRecord> find(JobId id) const = 0;
 
   // Returns the body with this JobRecord::body_id(); of a body of more than kBodyPiece bytes one
-  // piece, from 0. (One that a version before 0.1.0 has put is in one piece, whatever its size.)
-  // Throws StoreDamage if it is not there; of a job that was deleted lately it may still be
-  // returned. O(log jobs + bytes).
+  // piece, from 0. Throws StoreDamage if it is not there; of a job that was deleted lately it may
+  // still be returned. O(log jobs + bytes).
   virtual std::string body(JobId id, std::uint32_t piece = 0) const = 0;
 
   // The same, or none if body() would have to wait for a disk. Throws as body() does.

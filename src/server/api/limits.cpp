@@ -47,7 +47,6 @@ void apply_running(const Patch<std::uint64_t>& patch, queue::Limits& limits) {
 }
 
 void apply_backoff(Reader& reader, const BackoffPatch& patch, queue::RetryPolicy& policy) {
-  if (policy.backoff == 0) policy.backoff_max = 0;  // older versions took any: it stayed 0
   const bool was_fixed = policy.backoff > 0 && policy.backoff_max <= policy.backoff;
   const bool fixed =
       patch.type.value ? *patch.type.value == BackoffType::kFixed : was_fixed && !patch.type.given;

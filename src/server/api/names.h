@@ -21,7 +21,7 @@ bool is_tube_name(std::string_view name);
 bool is_name_byte(char c);
 
 // Returns true if it may be the key of a job, or the name of a group. A quote at the beginning
-// would be that of an option's value. Stores of earlier versions may have such names all the same.
+// would be that of an option's value.
 bool is_key(std::string_view key);
 // Returns true if it is 1 to 200 bytes without a space or control character.
 bool is_word(std::string_view text);

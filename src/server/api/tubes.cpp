@@ -29,12 +29,6 @@ void pause_for(RequestContext& x, const std::string& tube, queue::Millis duratio
   x.answer({.status = 204});
 }
 
-// A group of an earlier version's store may have another kind of name.
-void require_group(const std::optional<queue::GroupStats>& stats, const std::string& name) {
-  if (!stats && !is_key(name))
-    throw Problem(kBadRequest, fmt::format("\"{}\": a group has {}", name, kKeyRule));
-}
-
 queue::TubeSettings changed(Reader& reader, const PatchTube& asked, queue::TubeSettings settings) {
   if (asked.limits.given && !asked.limits.value) settings.limits = settings.put_rate = {};
   if (asked.limits.value) {
@@ -204,7 +198,6 @@ void patch_tube(RequestContext& x, const PatchTube& asked, Reader& reader) {
 
 Group get_group(RequestContext& x, const GroupName& asked) {
   const auto stats = x.engine().group_stats(x.now(), asked.tube, asked.group);
-  require_group(stats, asked.group);
   if (!stats)
     throw Problem(kNotFound, fmt::format("tube {} has no group {}", asked.tube, asked.group));
   return group_of(asked.tube, asked.group, *stats);
@@ -212,7 +205,6 @@ Group get_group(RequestContext& x, const GroupName& asked) {
 
 void patch_group(RequestContext& x, const PatchGroup& asked, Reader& reader) {
   const auto stats = x.engine().group_stats(x.now(), asked.tube, asked.group);
-  require_group(stats, asked.group);
   queue::GroupSettings settings = stats ? stats->settings : queue::GroupSettings();
   if (asked.weight.given) settings.weight = asked.weight.value.value_or(1);
   if (asked.limits.given && !asked.limits.value) settings.limits = {};

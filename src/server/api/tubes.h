@@ -141,12 +141,11 @@ inline constexpr Shape kShape<TubeName> = {.name = "TubeName", .fields = kTubeNa
 
 struct GroupName {
   std::string tube;
-  // Not checked here: a store of an older version may have a group with another kind of name.
   std::string group;
 };
 inline constexpr std::array kGroupNameFields = {
     field<&GroupName::tube>("tube", "The tube.", kTubeRule),
-    field<&GroupName::group>("group", "The group: 1 to 200 bytes.")};
+    field<&GroupName::group>("group", "The group.", {.form = &kKeyForm})};
 template <>
 inline constexpr Shape kShape<GroupName> = {.name = "GroupName", .fields = kGroupNameFields};
 
@@ -178,7 +177,7 @@ struct PatchGroup {
 };
 inline constexpr std::array kPatchGroupFields = {
     field<&PatchGroup::tube>("tube", "The tube.", kTubeRule),
-    field<&PatchGroup::group>("group", "The group: 1 to 200 bytes."),
+    field<&PatchGroup::group>("group", "The group.", {.form = &kKeyForm}),
     field<&PatchGroup::weight>("weight", "A group with twice the weight gets twice as many turns.",
                                {.least = 1, .most = queue::kMostWeight, .usual = "1"}),
     field<&PatchGroup::limits>("limits", "How fast its jobs may go out.")};

@@ -98,9 +98,7 @@ std::string put_answer(const queue::PutOutcome& outcome) {
     case Result::kReplaced:
       return "REPLACED " + id;
     case Result::kExists:
-      return outcome.owner == queue::KeyOwner::kNone
-                 ? "EXISTS " + id
-                 : fmt::format("EXISTS {} {}", id, name_of(outcome.owner));
+      return fmt::format("EXISTS {} {}", id, name_of(outcome.owner));
     case Result::kReserved:
       return "IS_RESERVED " + id;
     case Result::kDraining:

@@ -25,8 +25,7 @@ void OptionLine::text(std::string_view name, std::string_view value) {
 void OptionLine::policy(const queue::RetryPolicy& policy) {
   if (policy == queue::RetryPolicy()) return;
   field("max_attempts", policy.max_attempts);
-  // Older versions took a back-off that begins with 0, and stays there.
-  const bool rises = policy.backoff > 0 && policy.backoff_max > policy.backoff;
+  const bool rises = policy.backoff_max > policy.backoff;
   word("backoff", rises ? fmt::format("{}ms..{}ms", policy.backoff, policy.backoff_max)
                         : fmt::format("{}ms", policy.backoff));
   word("jitter", fmt::format("{}%", policy.jitter));

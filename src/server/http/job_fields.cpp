@@ -40,7 +40,6 @@ void read_delay(Fields& fields, std::string_view name, queue::Millis& delay) {
 
 // A policy has no field for the type: a back-off without a larger bound is fixed.
 void read_backoff(Fields& fields, queue::RetryPolicy& policy) {
-  if (policy.backoff == 0) policy.backoff_max = 0;  // older versions took any: it stayed 0
   const bool was_fixed = policy.backoff > 0 && policy.backoff_max <= policy.backoff;
   const auto type = fields.choice("type", {"exponential", "fixed"});
   const bool fixed = type ? *type == 1 : was_fixed && !fields.is_null("type");

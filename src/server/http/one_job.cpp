@@ -85,7 +85,7 @@ void tell_job(RequestContext& x, const queue::BatchOutcome& batch, Reply& reply)
     add_state(put, told);
     reply.body = boost::json::serialize(told);
   }
-  // An older version has not kept the job as it was put: it is shown as it is now.
+  // A job that was met was not put: it is shown as it is now.
   const auto stats =
       batch.job ? std::optional(stats_of(*batch.job)) : x.engine().job_stats(x.now(), put.id);
   if (!stats) return;
@@ -120,8 +120,6 @@ std::string told_of_key(const queue::PutOutcome& put) {
   const std::string_view state = server::name_of(put.owner);
   if (put.owner == KeyOwner::kDone)
     return fmt::format("job {} had the key and is done, and its key_window is not over", put.id);
-  if (put.owner == KeyOwner::kNone)
-    return fmt::format("job {} has the key, or had it and is done", put.id);
   const bool rests = put.owner == KeyOwner::kBuried || put.owner == KeyOwner::kDead;
   return fmt::format("job {} has the key, and is {}{}", put.id, state,
                      rests ? ": no worker gets it before it is kicked, retried or replaced" : "");

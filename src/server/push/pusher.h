@@ -77,8 +77,8 @@ struct PushStatus {
   std::uint64_t throttled = 0;  // the endpoint asked for a rest
 };
 
-// Returns why nothing is posted to the endpoint: it was disabled, or an older version accepted a
-// URL that is not valid. Empty if it is not disabled.
+// Returns why nothing is posted to the endpoint: it was disabled, or its URL is not valid (a
+// program that embeds the queue may have set any). Returns an empty string if it is not disabled.
 std::string why_disabled(const queue::Endpoint& endpoint);
 // The state in a word: enabled, resting, paused or disabled.
 std::string_view state_of(const queue::Endpoint& endpoint, const PushStatus& status);

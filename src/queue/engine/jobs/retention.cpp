@@ -49,7 +49,7 @@ void Retention::await(Tube& lane, const JobRecord& job) noexcept {
 
 std::optional<UtcMs> Retention::end_of(const JobRecord& job, Millis kept) const {
   const JobExtras& extras = *job.extras;
-  if (kept == 0 || extras.death == Death::kNone || extras.died == 0) return std::nullopt;
+  if (kept == 0 || extras.death == Death::kNone) return std::nullopt;
   JobRecord counted{.due = std::min(extras.died + kept, kLastDue), .history = {}};
   counted.lead = extras.died_lead;
   const UtcMs end = clock_.delay_end(counted);

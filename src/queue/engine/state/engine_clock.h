@@ -60,7 +60,6 @@ class EngineClock {
       : mono_ns_(now.mono_ns), utc_ns_(now.utc_ns), wall_ns_(wall_minus_mono(now)) {
     rises_ = ClockRises(stored.rises);
     wrong_since_ = stored.wrong_since;
-    const std::int64_t up_ns = stored.up_ns == kNoLead ? stored.steady_ns : stored.up_ns;
     if (lead_of(stored) == kNoLead) {
       up_ns_ = steady_ns_ = wall_ns_;
     } else if (!boot.empty() && boot == stored.boot) {
@@ -69,7 +68,7 @@ class EngineClock {
       steady_ns_ = stored.steady_ns;
       boot_lead_ = stored.boot_lead;
       gained_ns_ = stored.gained_ns;
-      up_ns_ = up_ns;
+      up_ns_ = stored.up_ns;
       set_wall(std::exchange(wall_ns_, stored.wall_ns), stored.time);
     } else {
       era_ = boot_era_ = stored.era + 1;
@@ -82,8 +81,8 @@ class EngineClock {
       gained_ns_ = passed - moved;
       boot_lead_ = lead_of(wall_ns_ - moved, steady_ns_);
       const auto mono_then = static_cast<std::int64_t>(stored.time * kNs) - stored.wall_ns;
-      up_ns_ = up_ns + mono_then - static_cast<std::int64_t>(mono_ns_);
-      follow_rises(stored.time, lead_of(stored.wall_ns, up_ns),
+      up_ns_ = stored.up_ns + mono_then - static_cast<std::int64_t>(mono_ns_);
+      follow_rises(stored.time, lead_of(stored.wall_ns, stored.up_ns),
                    static_cast<Millis>(std::max<std::int64_t>(0, gained_ns_) / kNsPerMs));
     }
     lead_ = lead_of(wall_ns_, steady_ns_);

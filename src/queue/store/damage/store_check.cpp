@@ -24,6 +24,7 @@
 #include "queue/store/damage/file_checks.h"
 #include "queue/store/damage/offline_state.h"
 #include "queue/store/damage/salvage.h"
+#include "queue/store/format_version.h"
 #include "queue/store/log/log_mender.h"
 #include "queue/store/log/log_reader.h"
 #include "queue/store/log/log_segment.h"
@@ -152,6 +153,9 @@ struct States {
 
   States(const std::string& path, const WorkDirectory& work, const Check& check)
       : all(path, work.state(), check.foreign()) {
+    const auto format = all.get(kMeta, kFormatKey).bytes;
+    if (format && *format != format_name())
+      throw StoreError("data directory " + path + " " + other_format(*format));
     if (check.damaged_tables().empty()) return;
     std::vector<std::string> without = check.damaged_tables();
     without.insert(without.end(), check.foreign().begin(), check.foreign().end());

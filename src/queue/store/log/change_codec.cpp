@@ -2,6 +2,7 @@
 
 #include "queue/store/log/change_codec.h"
 
+#include "queue/store/format_version.h"
 #include "queue/store/state/endpoint_values.h"
 #include "queue/store/state/record_keys.h"
 #include "queue/store/state/record_values.h"
@@ -11,8 +12,6 @@
 namespace carillon::queue {
 
 namespace {
-
-constexpr char kChangesVersion = 1;
 
 class Encoder {
  public:
@@ -145,7 +144,7 @@ Entry entry_of(const FieldReader& field) {
 }  // namespace
 
 void begin_change(std::string& bytes) {
-  bytes.assign(1, kChangesVersion);
+  bytes.assign(1, static_cast<char>(kFormatVersion));
 }
 
 void append_entry(std::string& bytes, const Entry& entry) {
@@ -171,7 +170,7 @@ void encode_changes(const Changes& changes, std::string& bytes) {
 
 void for_each_entry(std::string_view bytes, const std::function<void(const Entry&)>& each) {
   if (bytes.empty()) fail("it is empty");
-  if (bytes.front() != kChangesVersion) fail("its version is not known");
+  if (bytes.front() != kFormatVersion) fail("its version is not known");
   FieldReader fields(bytes.substr(1));
   while (fields.next()) each(entry_of(fields));
   if (fields.broken()) fail("its fields are broken");

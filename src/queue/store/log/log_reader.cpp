@@ -228,13 +228,7 @@ LogFound LogReader::find(Walk& walk) {
     walk.bytes = walk.segment.read_from_disk();
     found = look();
   }
-  if (found == LogFound::kRecord) {
-    const LogRecordHead& head = walk.record.head;
-    if (head.version == LogRecordHead{}.version) return found;
-    throw StoreError("the log's file " + walk.segment.path() + " has a record of version " +
-                     std::to_string(head.version) + ", which this version does not know");
-  }
-  if (found != LogFound::kNothing && !walk.fault) {
+  if (found != LogFound::kRecord && found != LogFound::kNothing && !walk.fault) {
     walk.fault = found;
     walk.fault_block = walk.block;
   }

@@ -2,7 +2,7 @@
 // record is whole.
 //
 //   record := checksum:u32 changes:u32 size:u32 count:u32 first:u64 durable:u64 before:u32
-//             version:u32 (size:u32 change)*
+//             zero:u32 (size:u32 change)*
 //
 // `changes` is the CRC-32C of the changes, and `checksum` that of all that follows it in the head,
 // seeded with the life, the serial number of the segment and the block (log_segment.h). `before` is
@@ -40,7 +40,7 @@ struct LogRecordHead {
   LogNumber first = 0;       // number of the first change
   LogNumber durable = 0;     // number of the last change that was durable before
   std::uint32_t before = 0;  // checksum of the record before; 0: this is the first
-  std::uint32_t version = 1;
+  std::uint32_t zero = 0;
 
   LogNumber last() const { return first + count - 1; }
 };

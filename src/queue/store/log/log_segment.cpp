@@ -17,12 +17,13 @@
 
 #include "base/crc32c.h"
 #include "base/file_io.h"
+#include "queue/store/format_version.h"
 
 namespace carillon::queue {
 
 struct LogSegmentHeader {
   std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', ' ', 'l', 'o', 'g'};
-  std::uint32_t version = 2;
+  std::uint32_t version = kFormatVersion;
   std::uint32_t blocks = 0;
   std::uint64_t identity = 0;
   std::uint64_t life = 0;
@@ -150,7 +151,7 @@ LogSegment LogSegment::open(const base::Directory& directory, const std::string&
   }
   if (size < sizeof header) throw StoreError("the log's file " + path + " has been cut short");
   if (!is_whole()) throw StoreError("the log's file " + path + " is damaged: its header is broken");
-  if (header.version != LogSegmentHeader{}.version) {
+  if (header.version != kFormatVersion) {
     throw StoreError("the log's file " + path + " was made by another version of Carillon: its " +
                      "version is " + std::to_string(header.version));
   }

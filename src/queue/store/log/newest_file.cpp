@@ -14,6 +14,7 @@
 #include "base/crc32c.h"
 #include "base/file_io.h"
 #include "carillon/queue/store.h"
+#include "queue/store/format_version.h"
 
 namespace carillon::queue {
 
@@ -24,7 +25,7 @@ using DiskBlock = std::array<char, kBlock>;
 
 struct Content {
   std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', ' ', 'n', 'e', 'w'};
-  std::uint32_t version = 1;
+  std::uint32_t version = kFormatVersion;
   std::uint32_t zero = 0;
   std::uint64_t identity = 0;
   NewestFile::Segment segment;
@@ -96,7 +97,7 @@ NewestFile::Segment NewestFile::read(const base::Directory& directory, std::uint
   }
   if (size < sizeof content) fail(path, "has been cut short");
   if (!is_whole(content)) fail(path, "is damaged: its checksum is wrong");
-  if (content.version != Content{}.version) {
+  if (content.version != kFormatVersion) {
     fail(path, "was made by another version of Carillon: its version is " +
                    std::to_string(content.version));
   }

@@ -1,5 +1,5 @@
-// How endpoints are written as values (record_values.h: how other records are): a version byte, 1,
-// and tagged fields (tagged_fields.h).
+// How endpoints are written as values (record_values.h: how other records are): a version byte
+// (format_version.h) and tagged fields (tagged_fields.h).
 //
 //    1 url (bytes)     2 tube (bytes)     3 secret (bytes)*    4 header (bytes)*
 //    5 format          6 concurrency      7 timeout            8 disabled (bytes)    9 created

@@ -114,11 +114,11 @@ void append_job_value(std::string& bytes, const JobRecord& job) {
 }
 
 JobRecord read_job_value(std::string_view key, std::string_view bytes) {
-  StoredValue value("the job record", key, bytes);
+  const StoredValue value("the job record", key, bytes);
   JobRecord job;
   job.ttr = 0;
   JobExtras extras;
-  extras.newer = value.read(12, [&](auto&& field) {
+  extras.newer = value.read([&](auto&& field) {
     each_field_of_job(job, field);
     each_field_of_extras(extras, field);
   });
@@ -141,11 +141,11 @@ void append_tube_value(std::string& bytes, const TubeRecord& tube) {
 
 TubeRecord read_tube_value(std::uint32_t number, std::string_view bytes) {
   const TubeKey key = tube_key(number);
-  StoredValue value("the tube record", view(key), bytes);
+  const StoredValue value("the tube record", view(key), bytes);
   TubeRecord tube;
   tube.number = number;
   TubeSettings settings;
-  tube.newer = NewerFields(value.read(3, [&](auto&& field) {
+  tube.newer = NewerFields(value.read([&](auto&& field) {
     each_field_of_tube(tube, field);
     each_field_of_settings(settings, field);
   }));
@@ -159,15 +159,13 @@ void append_watermarks_value(std::string& bytes, const Watermarks& watermarks) {
 }
 
 Watermarks read_watermarks_value(std::string_view bytes) {
-  StoredValue value("the record of the watermarks", kWatermarksKey, bytes);
+  const StoredValue value("the record of the watermarks", kWatermarksKey, bytes);
   Watermarks marks;
-  marks.newer = NewerFields(
-      value.read(3, [&marks](auto&& field) { each_field_of_watermarks(marks, field); }));
+  marks.newer =
+      NewerFields(value.read([&marks](auto&& field) { each_field_of_watermarks(marks, field); }));
   return marks;
 }
 
-// Field 3 of older versions was a checksum of the batch; it is not read. A batch that is sent again
-// after the upgrade gets the answer of the first one, without a comparison.
 void append_key_value(std::string& bytes, const KeyRecord& key) {
   const auto append = begin_value(bytes);
   append(1, key.id);
@@ -186,13 +184,13 @@ void append_key_value(std::string& bytes, const KeyRecord& key) {
 
 KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_view bytes) {
   const std::string stored_under = key_key(tube, key);
-  StoredValue value("the record of a key", stored_under, bytes);
+  const StoredValue value("the record of a key", stored_under, bytes);
   KeyRecord record{.tube = tube, .key = std::string(key)};
   BatchAnswer batch;
   JobAsPut job;
   std::string job_key;
   std::string job_value;
-  value.read(0, [&](auto&& field) {
+  value.read([&](auto&& field) {
     field(1, record.id);
     field(2, record.until);
     field(4, batch.puts);
@@ -218,9 +216,9 @@ void append_story_value(std::string& bytes, const std::vector<Attempt>& story) {
 
 std::vector<Attempt> read_story_value(JobId id, std::string_view bytes) {
   const StoryKey key = story_key(id);
-  StoredValue value("the story of a job", view(key), bytes);
+  const StoredValue value("the story of a job", view(key), bytes);
   std::vector<Attempt> story;
-  value.read(0, [&story](auto&& field) { field(1, story); });
+  value.read([&story](auto&& field) { field(1, story); });
   return story;
 }
 
@@ -230,9 +228,9 @@ void append_unfinished_value(std::string& bytes, const UnfinishedBody& body) {
 
 UnfinishedBody read_unfinished_value(JobId id, std::string_view bytes) {
   const UnfinishedKey key = unfinished_key(id);
-  StoredValue value("the record of an unfinished body", view(key), bytes);
+  const StoredValue value("the record of an unfinished body", view(key), bytes);
   UnfinishedBody body{.id = id};
-  value.read(0, [&body](auto&& field) { field(1, body.bytes); });
+  value.read([&body](auto&& field) { field(1, body.bytes); });
   return body;
 }
 

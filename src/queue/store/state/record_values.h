@@ -1,6 +1,7 @@
 // How jobs, tubes and watermarks are written as values, in the state and in the log.
 //
-// A value is a version byte, 2, and tagged fields (tagged_fields.h). The fields of a job are
+// A value is a version byte (format_version.h) and tagged fields (tagged_fields.h). The fields of a
+// job are
 //
 //    1 priority   2 due        3 burial     4 ttr      5 delay     6 created   7 body_bytes
 //    8 reserves   9 timeouts  10 releases  11 buries  12 kicks  13 lead  14 era
@@ -15,9 +16,6 @@
 //
 // The key says which job or tube it is (record_keys.h). Fields that this version does not know are
 // kept, and written again with the record.
-//
-// A value of version 1, from before tagged fields, is read as well: it has the same fields in the
-// order of their tags, each a little-endian number of a fixed size, a name at the end.
 //
 // Reading throws StoreDamage, which names the key, if a value is not as written above.
 #pragma once

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "queue/store/format_version.h"
 #include "queue/store/log/change_codec.h"
 #include "queue/store/log/local_log.h"
 #include "queue/store/state/checkpoint.h"
@@ -28,10 +29,6 @@ using rocksdb::Status;
 using rocksdb::WriteBatch;
 
 namespace {
-
-// The version of everything in the directory. A store of another version is refused.
-constexpr std::string_view kFormatKey = "f";
-constexpr std::string_view kFormat = "carillon-queue 6";
 
 rocksdb::WriteOptions without_log() {
   rocksdb::WriteOptions options;
@@ -109,9 +106,8 @@ StoreError RocksState::cannot_open(const Status& status) const {
 
 void RocksState::check_format() {
   if (const auto format = get(kMeta, kFormatKey)) {
-    if (*format == kFormat) return;
-    throw StoreError(message("was made by another version of Carillon: its format is '" + *format +
-                             "', and this version knows '" + std::string(kFormat) + "'"));
+    if (*format == format_name()) return;
+    throw StoreError(message(other_format(*format)));
   }
   for (const Family family : {kMeta, kJobs, kIndex, kBodies, kKeys, kSchedules}) {
     const std::unique_ptr<rocksdb::Iterator> any(database().NewIterator({}, this->family(family)));
@@ -138,7 +134,7 @@ void RocksState::make() {
   const std::uint64_t identity = (std::uint64_t{random()} << 32) | random();
   LocalLog::make(directory_.files(), identity, {.chain = 0});
   WriteBatch batch;
-  batch.Put(family(kMeta), slice(kFormatKey), slice(kFormat)).PermitUncheckedError();
+  batch.Put(family(kMeta), slice(kFormatKey), format_name()).PermitUncheckedError();
   batch.Put(family(kMeta), slice(kIdentityKey), slice(raw_bytes(identity))).PermitUncheckedError();
   if (const Status status = database().Write(without_log(), &batch); !status.ok())
     throw error("cannot be made", status);

@@ -1,5 +1,5 @@
-// How schedules are written as values (record_values.h: how other records are): a version byte, 2,
-// and tagged fields (tagged_fields.h).
+// How schedules are written as values (record_values.h: how other records are): a version byte
+// (format_version.h) and tagged fields (tagged_fields.h).
 //
 //    1 tube (bytes)   2 priority       3 ttr              4 body (bytes)   5 cron (bytes)
 //    6 zone (bytes)   7 run_after_gap  8 every            9 start         10 catch_up

@@ -107,8 +107,8 @@ rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   database.max_open_files = static_cast<int>(options.max_open_files);
   database.max_file_opening_threads = 1;
 
-  // RocksDB's own log is empty here. The log of a version before 0.1.0 is replayed whole, or
-  // refused: the usual mode skips everything after the first damage.
+  // RocksDB's own log is empty. If there is something in it, the start is refused: the usual mode
+  // skips everything after the first damage.
   database.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
   // RocksDB would allocate it ahead, in the size of a memtable.
   database.allow_fallocate = false;

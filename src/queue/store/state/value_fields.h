@@ -4,25 +4,28 @@
 //   append(1, record.id);
 //   ...
 //   StoredValue value("the record of a key", key, bytes);   // throws StoreDamage, as read() does
-//   value.read(0, [&](auto&& field) { field(1, record.id); });
+//   value.read([&](auto&& field) { field(1, record.id); });
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/batch_answer.h"
+#include "carillon/queue/endpoint.h"
+#include "carillon/queue/schedule.h"
 #include "carillon/queue/store.h"
+#include "queue/store/format_version.h"
 #include "queue/store/state/record_keys.h"
 #include "queue/store/state/tagged_fields.h"
 
 namespace carillon::queue {
-
-inline constexpr char kValueVersion = 2;
 
 // --- Parts that are fields, and have fields themselves.
 
@@ -54,6 +57,27 @@ void each_field_of_part(Of& rise, Field&& field) {
   field(5, rise.gained);
 }
 
+// --- The largest number of an enumeration. A record with a larger one is damaged.
+
+constexpr CatchUp largest(CatchUp) {
+  return CatchUp::kAll;
+}
+constexpr Overlap largest(Overlap) {
+  return Overlap::kQueue;
+}
+constexpr AtExpiry largest(AtExpiry) {
+  return AtExpiry::kDead;
+}
+constexpr Death largest(Death) {
+  return Death::kExpired;
+}
+constexpr Endpoint::Format largest(Endpoint::Format) {
+  return Endpoint::Format::kCloudEventsInJson;
+}
+constexpr Ending largest(Ending) {
+  return Ending::kLost;
+}
+
 // --- Appending.
 
 template <std::unsigned_integral Number>
@@ -75,7 +99,33 @@ inline void append_field(std::string& bytes, std::uint32_t tag, std::int64_t lea
   append_number(bytes, tag, ((static_cast<std::uint64_t>(lead) << 1) ^ sign) + 1);
 }
 
-// Each part is a field of its own.
+inline void append_field(std::string& bytes, std::uint32_t tag,
+                         const std::optional<UtcMs>& moment) {
+  append_number(bytes, tag, moment.value_or(0));
+}
+inline void append_field(std::string& bytes, std::uint32_t tag,
+                         const std::vector<FiredSpan>& spans) {
+  std::string text;
+  for (const FiredSpan& span : spans) {
+    append_varint(text, span.first);
+    append_varint(text, span.last - span.first);
+  }
+  append_field(bytes, tag, text);
+}
+
+// Each text, header and part is a field of its own.
+inline void append_field(std::string& bytes, std::uint32_t tag,
+                         const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) append_bytes(bytes, tag, text);
+}
+inline void append_field(std::string& bytes, std::uint32_t tag,
+                         const std::vector<std::pair<std::string, std::string>>& headers) {
+  for (const auto& [name, value] : headers) {
+    std::string header;
+    append_varint(header, name.size());
+    append_bytes(bytes, tag, header.append(name).append(value));
+  }
+}
 template <typename Part>
 void append_field(std::string& bytes, std::uint32_t tag, const std::vector<Part>& parts) {
   std::string fields;
@@ -90,7 +140,7 @@ void append_field(std::string& bytes, std::uint32_t tag, const std::vector<Part>
 
 // Begins a value. Returns what appends its fields.
 inline auto begin_value(std::string& bytes) {
-  bytes += kValueVersion;
+  bytes += static_cast<char>(kFormatVersion);
   return [&bytes](std::uint32_t tag, const auto& field) { append_field(bytes, tag, field); };
 }
 
@@ -102,20 +152,14 @@ class StoredValue {
   StoredValue(const char* what, std::string_view key, std::string_view value)
       : what_(what), key_(key), value_(value) {
     if (value_.empty()) fail("is empty");
-    if (value_.front() != 1 && value_.front() != kValueVersion)
+    if (value_.front() != kFormatVersion)
       fail("has version " + std::to_string(static_cast<std::uint8_t>(value_.front())));
   }
 
-  // `each_field` calls its argument with each field of the record. In version 1 the last field had
-  // the tag `last_of_1`.
-  // Returns the fields that nobody knows, as their bytes.
+  // `each_field` calls its argument with each field of the record. Returns the fields that nobody
+  // knows, as their bytes.
   template <typename EachField>
-  std::string read(std::uint32_t last_of_1, EachField&& each_field) {
-    std::string unknown;
-    if (value_.front() == 1) {
-      read_version_1(each_field, last_of_1);
-      return unknown;
-    }
+  std::string read(EachField&& each_field) const {
     return read_fields(value_.substr(1), each_field);
   }
 
@@ -148,22 +192,38 @@ class StoredValue {
     std::underlying_type_t<Enum> number = 0;
     set(number, from);
     to = static_cast<Enum>(number);
+    if (to > largest(to)) fail_number(from);
   }
   template <typename Part>
   void set(std::vector<Part>& to, const FieldReader& from) const {
-    if (!from.is_bytes()) fail("has a field " + std::to_string(from.tag()) + " that is a number");
-    read_fields(from.bytes(),
+    read_fields(bytes_of(from),
                 [&part = to.emplace_back()](auto&& field) { each_field_of_part(part, field); });
   }
   template <std::integral Number>
   void set(Number& to, const FieldReader& from) const {
-    if (from.is_bytes() || from.number() > std::numeric_limits<Number>::max())
-      fail("has a field " + std::to_string(from.tag()) + " that is no such number");
+    if (from.is_bytes() || from.number() > std::numeric_limits<Number>::max()) fail_number(from);
     to = static_cast<Number>(from.number());
   }
-  void set(std::string& to, const FieldReader& from) const {
-    if (!from.is_bytes()) fail("has a field " + std::to_string(from.tag()) + " that is a number");
-    to = from.bytes();
+  void set(std::optional<UtcMs>& to, const FieldReader& from) const { set(to.emplace(), from); }
+  void set(std::string& to, const FieldReader& from) const { to = bytes_of(from); }
+  void set(std::vector<std::string>& to, const FieldReader& from) const {
+    to.emplace_back(bytes_of(from));
+  }
+  void set(std::vector<std::pair<std::string, std::string>>& to, const FieldReader& from) const {
+    std::string_view rest = bytes_of(from);
+    std::uint64_t size = 0;
+    if (!take_varint(rest, size) || size > rest.size()) fail("has a header that is cut short");
+    to.emplace_back(rest.substr(0, size), rest.substr(size));
+  }
+  void set(std::vector<FiredSpan>& to, const FieldReader& from) const {
+    for (std::string_view rest = bytes_of(from); !rest.empty();) {
+      FiredSpan span;
+      std::uint64_t length = 0;
+      if (!take_varint(rest, span.first) || !take_varint(rest, length))
+        fail("has spans that are cut short");
+      span.last = span.first + length;
+      to.push_back(span);
+    }
   }
 
   void set(std::int64_t& to, const FieldReader& from) const {
@@ -174,25 +234,12 @@ class StoredValue {
     to = static_cast<std::int64_t>((lead >> 1) ^ (0 - (lead & 1)));
   }
 
-  // Its last field has this tag.
-  template <typename EachField>
-  void read_version_1(EachField&& each_field, std::uint32_t last_tag) const {
-    std::string_view rest = value_.substr(1);
-    each_field([&](std::uint32_t tag, auto& field) {
-      using Field = std::remove_reference_t<decltype(field)>;
-      if (tag > last_tag) return;
-      if constexpr (std::is_same_v<Field, std::string>) {
-        field = rest;
-        rest = {};
-      } else if constexpr (std::is_integral_v<Field>) {
-        if (rest.size() < sizeof field) fail("is too short");
-        field = 0;
-        for (std::size_t n = sizeof field; n > 0; --n)
-          field = static_cast<Field>(field << 8 | static_cast<std::uint8_t>(rest[n - 1]));
-        rest.remove_prefix(sizeof field);
-      }
-    });
-    if (!rest.empty()) fail("is too long");
+  std::string_view bytes_of(const FieldReader& field) const {
+    if (!field.is_bytes()) fail("has a field " + std::to_string(field.tag()) + " that is a number");
+    return field.bytes();
+  }
+  [[noreturn]] void fail_number(const FieldReader& field) const {
+    fail("has a field " + std::to_string(field.tag()) + " that is no such number");
   }
 
   const char* what_;
