@@ -242,6 +242,8 @@ void Model::expect_counts(const Case& c, const std::optional<std::string>& group
 // One client at a time has a checkpoint, from its command until it leaves. No reply: it waits.
 void Model::judge_checkpoint(const Case& c) {
   expect_changed({});
+  if (!limits_.on_disk && c.reply.line != "IN_MEMORY") fail(c, "there is no store on disk");
+  if (!limits_.on_disk) return;
   if (c.reply.word.empty()) {
     if (checkpoint_of_ != 0) fail(c, "another client has one");
     checkpoint_of_ = c.number;

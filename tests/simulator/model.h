@@ -60,6 +60,7 @@ class Model {
     bool bodies = false;               // connections have so little that a body may be refused
     bool system = false;               // now and then the system gives no more
     std::size_t schedules = SIZE_MAX;  // bytes; as EngineOptions::max_schedule_bytes
+    bool on_disk = true;               // else there are no checkpoints
   };
 
   explicit Model(const HistoryStore& history) : history_(history) {}

@@ -40,7 +40,10 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
       model_(model),
       random_(random),
       failed_calls_before_(Disk::mounted()->failed_calls()),
-      store_(kDirectory, options.store),
+      on_disk_(options.kept
+                   ? std::nullopt
+                   : std::optional<queue::DiskStore>(std::in_place, kDirectory, options.store)),
+      store_(options.kept ? static_cast<queue::Store&>(*options.kept) : *on_disk_),
       reserve_(options.memory_gets_short ? std::optional<server::MemoryReserve>(std::in_place)
                                          : std::nullopt),
       engine_((history.open(store_), history), engine_options(), clocks()),
@@ -51,16 +54,17 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
            .max_unsent = 4'000,
            .memory = options.memory,
            .reserve = reserve_ ? &*reserve_ : nullptr},
-          server::DiskSpace(kDirectory, options.min_free_disk), &store_),
+          server::DiskSpace(kDirectory, options.min_free_disk), on_disk_ ? &*on_disk_ : nullptr),
       line_(kQuantum, kRound),
       commit_(history, options.sync, [](const queue::CommitReport&) {}) {
   model_.restart({.reserved = options.engine.max_reserved,
                   .tubes = options.engine.max_tubes,
                   .bodies = options.memory < SIZE_MAX,
                   .system = options.memory_gets_short,
-                  .schedules = options.engine.max_schedule_bytes},
+                  .schedules = options.engine.max_schedule_bytes,
+                  .on_disk = on_disk_.has_value()},
                  clocks());
-  expect_no_checkpoints();
+  if (on_disk_) expect_no_checkpoints();
 }
 
 Server::~Server() = default;

@@ -24,6 +24,7 @@
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
+#include "carillon/queue/memory_store.h"
 #include "server/net/body_thread.h"
 #include "server/net/fair_queue.h"
 #include "server/net/memory_reserve.h"
@@ -35,7 +36,22 @@
 
 namespace carillon::simulator {
 
+// A store in memory that outlives the servers which use it, one after another. Each counts its
+// appends from 1, as with a store on disk.
+class KeptStore final : public queue::MemoryStore {
+ public:
+  void begin_life() { before_ = MemoryStore::sync(); }
+  queue::Sequence append(const queue::Changes& changes) override {
+    return MemoryStore::append(changes) - before_;
+  }
+  queue::Sequence sync() override { return MemoryStore::sync() - before_; }
+
+ private:
+  queue::Sequence before_ = 0;
+};
+
 struct ServerOptions {
+  KeptStore* kept = nullptr;  // instead of a store on disk
   queue::DiskStoreOptions store;
   queue::EngineOptions engine;
   queue::SyncPolicy sync;
@@ -151,7 +167,8 @@ class Server {
   Model& model_;
   Random& random_;
   const std::uint64_t failed_calls_before_;
-  queue::DiskStore store_;
+  std::optional<queue::DiskStore> on_disk_;
+  queue::Store& store_;
   std::optional<server::MemoryReserve> reserve_;
   queue::Engine engine_;
   Bodies bodies_;

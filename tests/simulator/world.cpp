@@ -25,8 +25,8 @@ enum class End : std::uint8_t { kStop, kKill, kPowerLoss };
 
 class World {
  public:
-  explicit World(std::uint64_t seed, std::uint64_t* at)
-      : random_(seed), at_(at), sets_clock_(once_in(2)), takes_large_(once_in(4)) {
+  World(std::uint64_t seed, Depth depth, std::uint64_t* at)
+      : random_(seed), depth_(depth), at_(at), sets_clock_(once_in(2)), takes_large_(once_in(4)) {
     virtual_time() = {.utc_ns = 1'800'000'000'000'000'000 + random_() % 1'000'000'000,
                       .mono_ns = 1'000'000'000'000 + random_() % 1'000'000'000};
     began_ns_ = virtual_time().mono_ns;
@@ -106,8 +106,10 @@ class World {
 
   void live() {
     ServerOptions options = random_options();
+    kept_.begin_life();
+    if (depth_ == Depth::kEngine) options.kept = &kept_;
     const End end = once_in(8) ? End::kStop : once_in(2) ? End::kKill : End::kPowerLoss;
-    trouble(options);
+    if (depth_ == Depth::kDisk) trouble(options);
     if (sets_clock_ && once_in(4)) {
       virtual_time().set_wrong(random_error(random_));
       model_.clock_was_set({.utc_ns = virtual_time().utc_ns, .mono_ns = virtual_time().mono_ns});
@@ -164,10 +166,12 @@ class World {
   }
 
   Random random_;
+  const Depth depth_;
   std::uint64_t* at_;
   const bool sets_clock_;
   const bool takes_large_;  // bodies of several pieces
   Disk& disk_ = Disk::mount();
+  KeptStore kept_;
   HistoryStore history_;
   Model model_{history_};
   WorldResult result_;
@@ -177,8 +181,8 @@ class World {
 
 }  // namespace
 
-WorldResult run_world(std::uint64_t seed, std::uint64_t steps, std::uint64_t* at) {
-  return World(seed, at).run(steps);
+WorldResult run_world(std::uint64_t seed, std::uint64_t steps, Depth depth, std::uint64_t* at) {
+  return World(seed, depth, at).run(steps);
 }
 
 }  // namespace carillon::simulator

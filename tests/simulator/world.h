@@ -1,6 +1,10 @@
 // A world: a disk, and one server after another that uses it, each until it stops or dies.
 //
-//   const WorldResult result = run_world(seed, 100'000);      // throws Violation
+//   const WorldResult result = run_world(seed, 100'000, Depth::kDisk);      // throws Violation
+//
+// There are two depths, with the same clients and the same model. Depth::kEngine has a store in
+// memory, which loses nothing, in the place of the store on disk: so the engine does several times
+// as much in the same time, and what fails is not the disk's fault.
 //
 // The same seed gives the same world, as long as the program is the same, and the world is the
 // first one of its process (threads and memory are as they were left).
@@ -31,7 +35,10 @@ struct WorldResult {
   friend bool operator==(const WorldResult&, const WorldResult&) = default;
 };
 
+enum class Depth : std::uint8_t { kDisk, kEngine };
+
 // `at`, if it is not null, always has the number of steps so far.
-WorldResult run_world(std::uint64_t seed, std::uint64_t steps, std::uint64_t* at = nullptr);
+WorldResult run_world(std::uint64_t seed, std::uint64_t steps, Depth depth,
+                      std::uint64_t* at = nullptr);
 
 }  // namespace carillon::simulator

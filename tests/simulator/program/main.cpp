@@ -4,6 +4,7 @@
 //   carillon_simulator --steps 1000000                  // worlds with the seeds 1, 2, 3, ...
 //   carillon_simulator --seed 17 --world 20000          // the world of seed 17 alone, again
 //   carillon_simulator --seed random --steps 1000000 --jobs 4 --progress
+//   carillon_simulator --engine --steps 1000000         // with a store in memory (world.h)
 //
 // Each world is a process of its own, and the same seed gives the same world; the first one is run
 // twice to show it. Up to --jobs worlds run at a time. When one fails, its seed is printed, with
@@ -33,6 +34,7 @@
 
 namespace {
 
+using carillon::simulator::Depth;
 using carillon::simulator::run_world;
 using carillon::simulator::WorldResult;
 using Count = unsigned long long;
@@ -44,12 +46,13 @@ struct Options {
   std::uint64_t jobs = 1;        // worlds at a time
   bool progress = false;
   bool verbose = false;
+  Depth depth = Depth::kDisk;
 };
 
 [[noreturn]] void usage() {
   std::fprintf(stderr,
-               "usage: carillon_simulator [--seed N|random] [--steps N] [--world N] [--jobs N] "
-               "[--progress] [--verbose]\n");
+               "usage: carillon_simulator [--engine] [--seed N|random] [--steps N] [--world N] "
+               "[--jobs N] [--progress] [--verbose]\n");
   std::exit(2);
 }
 
@@ -66,6 +69,10 @@ Options parse(int count, char** arguments) {
     const std::string_view name = arguments[i];
     if (name == "--progress") {
       options.progress = true;
+      continue;
+    }
+    if (name == "--engine") {
+      options.depth = Depth::kEngine;
       continue;
     }
     if (name == "--verbose") {
@@ -101,13 +108,13 @@ void keep_memory() {
 }
 
 // Runs a world in this process, and passes its result on.
-[[noreturn]] void be_world(std::uint64_t seed, std::uint64_t steps, int results) {
+[[noreturn]] void be_world(std::uint64_t seed, std::uint64_t steps, Depth depth, int results) {
   constexpr unsigned kHangs = 3'600;  // seconds; a world takes a few, more at idle priority
   ::alarm(kHangs);
   std::uint64_t at = 0;
   int code = 0;
   try {
-    const WorldResult result = run_world(seed, steps, &at);
+    const WorldResult result = run_world(seed, steps, depth, &at);
     if (::write(results, &result, sizeof result) != sizeof result) code = 1;
   } catch (const std::exception& why) {
     std::fprintf(stderr, "\nsimulator: the world of seed %llu fails at step %llu:\n  %s\n",
@@ -124,6 +131,7 @@ constexpr std::size_t kNone = CPU_SETSIZE;
 struct Child {
   std::uint64_t seed;
   std::uint64_t steps;
+  Depth depth;
   std::size_t processor;  // kNone: any
   pid_t process;
   int results;
@@ -149,7 +157,8 @@ void stay_on(std::size_t processor) {
   ::sched_setaffinity(0, sizeof one, &one);
 }
 
-Child start(std::uint64_t seed, std::uint64_t steps, const std::vector<Child>& others) {
+Child start(std::uint64_t seed, std::uint64_t steps, Depth depth,
+            const std::vector<Child>& others) {
   const std::size_t processor = free_processor(others);
   int results[2];
   if (::pipe(results) != 0) {
@@ -159,11 +168,12 @@ Child start(std::uint64_t seed, std::uint64_t steps, const std::vector<Child>& o
   const pid_t process = ::fork();
   if (process == 0) {
     if (processor != kNone) stay_on(processor);
-    be_world(seed, steps, results[1]);
+    be_world(seed, steps, depth, results[1]);
   }
   ::close(results[1]);
   return {.seed = seed,
           .steps = steps,
+          .depth = depth,
           .processor = processor,
           .process = process,
           .results = results[0]};
@@ -192,8 +202,9 @@ WorldResult wait_for_one(std::vector<Child>& children, const char* program) {
     std::fprintf(stderr, "\nsimulator: the world of seed %llu is ended by signal %s\n",
                  static_cast<Count>(child.seed), ::strsignal(WTERMSIG(status)));
   }
-  std::fprintf(stderr, "simulator: to see it again: %s --seed %llu --world %llu\n", program,
-               static_cast<Count>(child.seed), static_cast<Count>(child.steps));
+  std::fprintf(stderr, "simulator: to see it again: %s%s --seed %llu --world %llu\n", program,
+               child.depth == Depth::kEngine ? " --engine" : "", static_cast<Count>(child.seed),
+               static_cast<Count>(child.steps));
   std::exit(1);
 }
 
@@ -228,10 +239,10 @@ void tell(const WorldResult& of) {
 }
 
 // Runs the world twice. Exits if the second one is another one.
-WorldResult run_twice(std::uint64_t seed, std::uint64_t steps, const char* program) {
-  std::vector<Child> children = {start(seed, steps, {})};
+WorldResult run_twice(std::uint64_t seed, std::uint64_t steps, Depth depth, const char* program) {
+  std::vector<Child> children = {start(seed, steps, depth, {})};
   const WorldResult result = wait_for_one(children, program);
-  children.push_back(start(seed, steps, {}));
+  children.push_back(start(seed, steps, depth, {}));
   const WorldResult again = wait_for_one(children, program);
   if (again == result) return result;
   std::fprintf(stderr, "simulator: the world of seed %llu is another one the second time\n",
@@ -254,12 +265,12 @@ int main(int count, char** arguments) {
   auto told = began;
   std::uint64_t seed = options.seed;
   std::uint64_t left = options.steps - std::min(options.world, options.steps);
-  WorldResult sum = run_twice(seed, options.steps - left, arguments[0]);
+  WorldResult sum = run_twice(seed, options.steps - left, options.depth, arguments[0]);
   if (options.verbose) tell(sum);
   std::vector<Child> children;
   while (left > 0 || !children.empty()) {
     for (; left > 0 && children.size() < options.jobs; left -= children.back().steps)
-      children.push_back(start(++seed, std::min(options.world, left), children));
+      children.push_back(start(++seed, std::min(options.world, left), options.depth, children));
     const WorldResult result = wait_for_one(children, arguments[0]);
     if (options.verbose) tell(result);
     add(sum, result);
