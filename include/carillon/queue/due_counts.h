@@ -11,6 +11,9 @@
 // (In a tube with groups, everything is estimated then.) The sum over all spans and `later` is
 // `delayed`, unless jobs come or go meanwhile.
 //
+// Why estimates: to count ten million jobs takes seconds of the loop, and a storm that is planned
+// for next month is to be seen all the same.
+//
 // Thread safety: plain values.
 #pragma once
 

@@ -3,7 +3,8 @@
 //
 // Why: while a reserve waits, the connection reads only up to a bound and may never reach the end
 // of the stream; but a client that has closed its half must be answered or forgotten. Boost.Asio
-// has no event for that, so this class has an epoll instance of its own.
+// has no event for that, so this class has an epoll instance of its own. beanstalkd notices such a
+// client at once, and clients may rely on it (server.differential compares).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
