@@ -250,7 +250,7 @@ class Load {
     io_.stop();
   }
 
-  // The value below which this share of the sorted values lies; 0 if there are none.
+  // The value below which this share of the sorted values lies; 0 without a value.
   double kept_at(double share) const {
     if (kept_.empty()) return 0;
     return kept_[static_cast<std::size_t>(share * static_cast<double>(kept_.size() - 1))];

@@ -1,8 +1,8 @@
 // PendingCalls: the calls that have not ended yet, by request id; and Deadlines, which tells when
 // the deadline of one has passed.
 //
-// A reply or the deadline takes a call out. Whoever takes it out has won it, and alone decides how
-// the call goes on.
+// A reply or the deadline takes a call out. The thread that takes it out has won it, and alone
+// decides how the call goes on.
 #pragma once
 
 #include <pthread.h>
@@ -29,7 +29,7 @@ struct Line;
 struct Call {
   Line* line = nullptr;
   std::chrono::nanoseconds timeout{0};
-  std::uint64_t id = 0;         // of this attempt, or of this pause between two; never used twice
+  std::uint64_t id = 0;         // names this attempt, or this pause between two; never used twice
   bool is_sent = false;         // else it is in a pause
   int attempt = 0;              // the first is 1
   carillon::SteadyTime due;     // the time-out, or the end of the pause

@@ -68,7 +68,6 @@ class FileImport {
   // Jobs that expire before they are due. Those that would be dead then were buried, the others
   // were left out.
   std::uint64_t never_run() const { return never_run_; }
-  // FileLine::has_backoff_from_0
   std::uint64_t settings() const { return settings_; }    // of tubes and groups
   std::uint64_t schedules() const { return schedules_; }  // that were set
   // Types of lines that were passed over.
