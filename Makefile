@@ -72,11 +72,12 @@ test: ## build, and run every test
 
 simulate: ## 10^9 steps of simulated crashes, faults and clients; takes hours, shows progress
 	$(packages) build test
-	$(configure) release -DCARILLON_TESTS=ON $(quietly)
-	$(say) "building the simulator"
-	@cmake --build build --target carillon_simulator --parallel $(JOBS)
+	$(configure) simulator -DCARILLON_TESTS=ON $(quietly)
+	$(say) "building the simulator, which checks all preconditions, in build/simulator"
+	@cmake --build build/simulator --target carillon_simulator --parallel $(JOBS)
 	$(say) "simulating $(STEPS) steps; a failure says how to see it again"
-	@exec ./build/carillon_simulator --seed $(SEED) --steps $(STEPS) --jobs $(JOBS) --progress
+	@exec ./build/simulator/carillon_simulator \
+	  --seed $(SEED) --steps $(STEPS) --jobs $(JOBS) --progress
 
 asan tsan: ## the tests of the layers under the address (asan) or thread (tsan) sanitizer
 	$(packages) build test

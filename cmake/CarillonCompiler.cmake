@@ -38,6 +38,11 @@ endif()
 target_compile_definitions(carillon_compiler INTERFACE
   $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 
+# Dear preconditions are checked in builds without NDEBUG (debug, sanitizers), and if this is set.
+if(CARILLON_CHECK_ALL)
+  target_compile_definitions(carillon_compiler INTERFACE CARILLON_CHECK_ALL)
+endif()
+
 if(CARILLON_SANITIZE)
   target_compile_options(carillon_compiler INTERFACE
     -fsanitize=${CARILLON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

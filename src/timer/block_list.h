@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "carillon/require.h"
 #include "carillon/timer/detail/timer_block.h"
 
 namespace carillon::detail {
@@ -28,6 +29,7 @@ class BlockList {
 
   // REQUIRES: not empty.
   TimerBlock& pop() noexcept {
+    CARILLON_REQUIRE(!empty());
     TimerBlock& block = *head_;
     head_ = block.next;
     if (head_ == nullptr) tail_ = nullptr;

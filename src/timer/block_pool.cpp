@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "carillon/require.h"
 #include "carillon/timer/detail/timer_block.h"
 #include "timer/block_pool.h"
 #include "timer/forks.h"
@@ -25,7 +26,9 @@ struct FreeList {
     head = &block;
     ++count;
   }
+  // REQUIRES: not empty.
   TimerBlock& pop() noexcept {
+    CARILLON_REQUIRE(head != nullptr);
     TimerBlock& block = *head;
     head = block.next;
     --count;
@@ -76,6 +79,7 @@ class Depot {
 
   // REQUIRES: the mutex is held, and the list is not empty.
   void add(FreeList list) noexcept {
+    CARILLON_REQUIRE(list.head != nullptr);
     // The first block's task storage is free: it holds the bundle's entry in the depot.
     bundles_ = new (list.head->task.bytes) Bundle{bundles_, list.head, list.count};
   }
@@ -172,6 +176,7 @@ TimerBlock& acquire_block() {
 }
 
 void release_block(TimerBlock& block) noexcept {
+  CARILLON_REQUIRE(block.word.is_free(), block.word.generation());
   if (first_list.count >= room) [[unlikely]]
     return release_slowly(block);
   first_list.push(block);

@@ -3,6 +3,7 @@
 #include <system_error>
 #include <utility>
 
+#include "carillon/require.h"
 #include "timer/thread_setup.h"
 #include "timer/timer_core.h"
 
@@ -62,6 +63,10 @@ BlockList WorkerPool::close() noexcept {
 }
 
 void WorkerPool::join() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    CARILLON_REQUIRE(closed_);
+  }
   for (Worker& worker : workers_) {
     if (!worker.thread.joinable()) continue;
     if (worker.thread.get_id() == std::this_thread::get_id()) {

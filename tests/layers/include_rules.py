@@ -6,7 +6,8 @@ Checks every #include line in include/ and src/. Prints each line that breaks a 
 1 if there is one.
 
 A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER the rest. The rules:
-  - A layer includes only itself, the layers that BELOW lists for it, and the headers in ALSO.
+  - A layer includes only itself, the layers that BELOW lists for it, and the headers in ALSO. Any
+    layer may include the headers in EVERYWHERE, which include the standard library alone.
   - Every source of a layer that is listed in ROOMS is in one of its rooms (folders).
   - Rooms that are listed in APART do not include each other, and a room that is listed in CLOSED is
     included by itself alone.
@@ -59,6 +60,9 @@ SERVICE = "server/service.h"
 # Headers of libraries of their own, which need nothing else of their layer, and the layers that may
 # include them beside those below.
 ALSO = {"server": {"carillon/timer/cron_schedule.h"}}
+
+# Headers in no layer, below all of them.
+EVERYWHERE = {"carillon/require.h"}
 
 # Parts of a layer that are libraries of their own, so that the rest does without them.
 CLOSED = {"src/timer/cron/"}
@@ -146,6 +150,10 @@ def fault(file: str, line: str) -> str | None:
     match = INCLUDE.match(line)
     if not match:
         return None
+    if file.removeprefix("include/") in EVERYWHERE:
+        if match["angle"] in STANDARD:
+            return None
+        return "the file is for all layers, and includes only the standard library"
     here = location_of(file)
     if here is None or here.layer not in BELOW:
         return f"the file is in no known layer; the layers are {', '.join(BELOW)}"
@@ -159,6 +167,8 @@ def fault(file: str, line: str) -> str | None:
         return (
             f"the engine is a state machine without threads, clocks and files, and uses no {what}"
         )
+    if match["quoted"] in EVERYWHERE:
+        return None
     if match["quoted"]:
         return fault_of_own(file, here, match["quoted"])
     if SYSTEM_OF_FILE.get(file) == match["angle"]:

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "carillon/require.h"
 #include "carillon/timer/timer_handle.h"
 
 namespace carillon {
@@ -160,7 +161,10 @@ class TimerTask {
 
   // Throws what the callable throws. A callable that takes a handle gets an empty one: its timer is
   // over. REQUIRES: not empty.
-  void operator()() { ops_->call(storage_, TimerHandle()); }
+  void operator()() {
+    CARILLON_REQUIRE(ops_ != nullptr);
+    ops_->call(storage_, TimerHandle());
+  }
 
   void reset() noexcept {
     const detail::TaskOps* ops = std::exchange(ops_, nullptr);

@@ -42,6 +42,7 @@
 #include <bit>
 #include <cstddef>
 
+#include "carillon/require.h"
 #include "carillon/wheel/detail/slot_wheel.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
@@ -72,6 +73,7 @@ class HashedWheel
   // How many times the hand comes to the slot of `node` before the time at which it fires.
   // REQUIRES: it is armed.
   Tick rounds(const TimerNode& node) const noexcept {
+    CARILLON_REQUIRE(node.armed(), node.expiry());
     return node.expiry() > now_ ? (node.expiry() - now_ - 1) / kSlots : 0;
   }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "carillon/require.h"
 #include "carillon/wheel/moment.h"
 
 namespace carillon {
@@ -86,6 +87,7 @@ struct NodeAccess {
   // Replaces `from`, armed or not, by `to`: a set knows its timers by their entries alone.
   // REQUIRES: `to` is not armed.
   static void move(TimerNode& from, TimerNode& to) noexcept {
+    CARILLON_REQUIRE(!to.armed(), to.expiry());
     to.expiry_ = from.expiry_;
     to.entry_ = from.entry_;
     if (from.armed()) *from.entry_ = &to;

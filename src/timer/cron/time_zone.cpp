@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "carillon/require.h"
 #include "timer/cron/posix_rule.h"
 
 namespace carillon::detail {
@@ -68,6 +69,7 @@ TimeZone::TimeZone(std::string_view name) : name_(name) {
 TimeZone::~TimeZone() = default;
 
 EvenTime TimeZone::at(sys_seconds time) const {
+  CARILLON_REQUIRE(kFirstTime <= time && time <= kEndOfTime, time, name_);
   if (rules_->listed == nullptr) return {kFirstTime, kEndOfTime, std::chrono::seconds(0)};
   const EvenTime listed = even_time(rules_->listed->get_info(time));
   if (listed.end < kEndOfTime || !rules_->afterwards.has_value()) return listed;

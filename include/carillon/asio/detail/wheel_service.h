@@ -21,6 +21,7 @@
 #include "carillon/asio/detail/timer_wait.h"
 #include "carillon/asio/detail/wall_alarm.h"
 #include "carillon/asio/net.h"
+#include "carillon/require.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -132,6 +133,7 @@ class WheelService : public net::execution_context::service {
   // REQUIRES: `to` has no waits.
   void move(WaitEntry& from, WaitEntry& to) noexcept {
     const std::lock_guard lock(mutex_);
+    CARILLON_REQUIRE(to.waits.empty());
     carillon::detail::NodeAccess::move(from, to);
     to.waits = std::exchange(from.waits, WaitList());
     to.waits.for_each([&](TimerWait& wait) { wait.entry = &to; });

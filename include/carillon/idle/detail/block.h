@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "carillon/require.h"
 #include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/timer_node.h"
 
@@ -73,8 +74,9 @@ class FoundBlocks {
     block.next_found = std::exchange(front_, &block);
   }
 
-  // REQUIRES: no bit of `found` is left in the front block.
+  // REQUIRES: there is a block, and no bit of `found` is left in the first one.
   void pop() noexcept {
+    CARILLON_REQUIRE(front_ != nullptr && front_->found == 0);
     front_->queued = false;
     front_ = front_->next_found;
   }

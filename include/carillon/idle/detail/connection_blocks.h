@@ -23,6 +23,7 @@
 #include "carillon/idle/detail/stamp.h"
 #include "carillon/idle/detail/stamp_table.h"
 #include "carillon/idle/idle_id.h"
+#include "carillon/require.h"
 #include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/timer_node.h"
 
@@ -68,7 +69,9 @@ class ConnectionBlocks {
   explicit ConnectionBlocks(std::size_t most)
       : stamps_(most + kSpare),
         most_(most),
-        pages_(std::make_unique<Page[]>(stamps_.limit() / kPage)) {}
+        pages_(std::make_unique<Page[]>(stamps_.limit() / kPage)) {
+    CARILLON_REQUIRE(1 <= most && most <= kMost, most);
+  }
   ConnectionBlocks(const ConnectionBlocks&) = delete;
   ConnectionBlocks& operator=(const ConnectionBlocks&) = delete;
   ~ConnectionBlocks() {
@@ -134,6 +137,7 @@ class ConnectionBlocks {
 
   // Call it when `block` has lost its last connection. REQUIRES: it is in no list.
   void stop_using(Block& block) noexcept {
+    CARILLON_REQUIRE(block.live == 0, block.number, block.live);
     if (!block.is_full()) empty_.push(block);
   }
 
@@ -166,7 +170,9 @@ class ConnectionBlocks {
 
   // REQUIRES: the caller has ended the connection at `index`.
   Key take_key(std::uint32_t index) noexcept {
-    Key& key = connection(index).key;
+    Connection& ended = connection(index);
+    CARILLON_REQUIRE(ended.generation.load(std::memory_order_relaxed) % 2 == 0, index);
+    Key& key = ended.key;
     Key taken(std::move(key));
     std::destroy_at(&key);
     return taken;
@@ -226,6 +232,7 @@ class ConnectionBlocks {
 
   // The age of the oldest stamp of `block` at `now`. REQUIRES: all its indices are live.
   std::int64_t oldest_age(const Block& block, Tick now) const noexcept {
+    CARILLON_REQUIRE(block.live == Block::kAll, block.number, block.live);
     const Word* const stamps = &stamp(block.number * Block::kSize);
     std::int64_t oldest = std::numeric_limits<std::int64_t>::min();
     for (unsigned i = 0; i < Block::kSize; ++i)
@@ -247,6 +254,8 @@ class ConnectionBlocks {
   // REQUIRES: require_possible(connections) does not throw.
   void reserve(std::size_t connections) {
     const std::size_t needed = connections + retired_;
+    CARILLON_REQUIRE(connections <= most_ && needed <= stamps_.limit(), connections, most_,
+                     retired_);
     if (needed > capacity()) add_pages((needed - capacity() + kPage - 1) / kPage);
   }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "carillon/require.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon::detail {
@@ -35,6 +36,7 @@ struct Stamp {
   // A cheaper age() of the oldest of many stamps: take the maximum of rough_age(), one subtraction
   // each, then age_of_rough() of that, one shift for all. REQUIRES: no generation is 0.
   static constexpr std::int64_t rough_age(std::uint64_t word, Tick now) noexcept {
+    CARILLON_REQUIRE_DEBUG(generation(word) != 0, word);
     return static_cast<std::int64_t>(of(now) - word);
   }
   static constexpr std::int64_t age_of_rough(std::int64_t rough) noexcept {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <new>
 
+#include "carillon/require.h"
 #include "carillon/wheel/exceptions.h"
 
 namespace carillon::detail {
@@ -51,12 +52,19 @@ class StampTable {
 
   // Words with an index below size() can be written. All others can only be read, and are 0.
   // REQUIRES: has(index).
-  Word& operator[](std::uint32_t index) noexcept { return words_[index]; }
-  const Word& operator[](std::uint32_t index) const noexcept { return words_[index]; }
+  Word& operator[](std::uint32_t index) noexcept {
+    CARILLON_REQUIRE_DEBUG(has(index), index, limit_);
+    return words_[index];
+  }
+  const Word& operator[](std::uint32_t index) const noexcept {
+    CARILLON_REQUIRE_DEBUG(has(index), index, limit_);
+    return words_[index];
+  }
 
   // Grows to `size` words; the new ones are 0. Throws std::bad_alloc; nothing has changed then.
   // REQUIRES: size() <= size <= limit(), and it is a multiple of kStep.
   void grow(std::size_t size) {
+    CARILLON_REQUIRE(size_ <= size && size <= limit_ && size % kStep == 0, size, size_, limit_);
     Word* const fresh = words_ + size_;
     const std::size_t bytes = (size - size_) * sizeof(Word);
     if (mprotect(fresh, bytes, PROT_READ | PROT_WRITE) != 0) CARILLON_THROW std::bad_alloc();

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "carillon/idle/detail/connection_blocks.h"
+#include "carillon/require.h"
 #include "carillon/wheel/geometry.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/timer_node.h"
@@ -20,11 +21,16 @@ class Factor {
  public:
   constexpr Factor() = default;
   // REQUIRES: 0 <= factor <= 1.
-  explicit constexpr Factor(double factor) noexcept
-      : parts_(static_cast<std::uint64_t>(factor * kOne * 2 + 1) / 2) {}
+  explicit constexpr Factor(double factor) noexcept {
+    CARILLON_REQUIRE(0 <= factor && factor <= 1, factor);
+    parts_ = static_cast<std::uint64_t>(factor * kOne * 2 + 1) / 2;
+  }
 
   // The scaled time-out, rounded up to whole ticks. REQUIRES: timeout < 2^39.
-  constexpr Tick of(Tick timeout) const noexcept { return (timeout * parts_ + (kOne - 1)) / kOne; }
+  constexpr Tick of(Tick timeout) const noexcept {
+    CARILLON_REQUIRE_DEBUG(timeout < Tick{1} << 39, timeout);
+    return (timeout * parts_ + (kOne - 1)) / kOne;
+  }
   friend constexpr auto operator<=>(const Factor&, const Factor&) = default;
   constexpr double value() const noexcept { return static_cast<double>(parts_) / kOne; }
 

@@ -11,6 +11,7 @@
 #include "carillon/idle/detail/connection_blocks.h"
 #include "carillon/idle/detail/stamp.h"
 #include "carillon/idle/detail/timeout_class.h"
+#include "carillon/require.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon::detail {
@@ -53,6 +54,7 @@ class TimeoutClasses {
   // REQUIRES: `blocks` are not exhausted.
   template <class Blocks>
   Block& block_with_room(Blocks& blocks, TimeoutClass& timeout_class, Tick timeout) noexcept {
+    CARILLON_REQUIRE(!blocks.is_exhausted());
     if (Block* own = timeout_class.with_room.front()) return *own;
     if (Block* empty = blocks.empty_block()) {
       blocks.start_using(*empty);

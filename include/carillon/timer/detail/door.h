@@ -28,6 +28,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "carillon/require.h"
 #include "carillon/timer/detail/atomics.h"
 
 namespace carillon::detail {
@@ -75,7 +76,9 @@ class Door {
   // Returns the notes that were left so far, oldest first; null if no note was left. The caller is
   // still inside. REQUIRES: the caller is inside.
   Note* take_notes() noexcept {
-    if (word_.load(std::memory_order_relaxed) == kTaken) return nullptr;
+    const std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    if (seen == kTaken) return nullptr;
+    CARILLON_REQUIRE(seen != kOpen && seen != kShut, seen);
     return oldest_first(as_note(word_.exchange(kTaken, std::memory_order_acquire)));
   }
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "carillon/require.h"
 #include "carillon/timer/detail/durations.h"
 #include "carillon/wheel/timer_node.h"
 
@@ -19,6 +20,7 @@ class TickScale {
   explicit TickScale(std::int64_t tick) noexcept
       : tick_(static_cast<std::uint64_t>(tick)),
         bits_(static_cast<unsigned>(std::bit_width(tick_ - 1))) {
+    CARILLON_REQUIRE(tick >= 1, tick);
     multiplier_ = static_cast<std::uint64_t>((Wide{1} << (63 + bits_)) / tick_) + 1;
     // A power of two, so that the ticks at which timers with slack meet are those of all wheels.
     zero_ = std::bit_ceil(divide(static_cast<std::uint64_t>(kForever)) + 1);

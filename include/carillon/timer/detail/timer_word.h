@@ -36,6 +36,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "carillon/require.h"
 #include "carillon/timer/detail/atomics.h"
 
 namespace carillon::detail {
@@ -61,6 +62,10 @@ class BasicTimerWord {
   Generation generation() const noexcept {
     return generation_of(word_.load(std::memory_order_relaxed));
   }
+  // Returns true if it was finished, or never armed.
+  bool is_free() const noexcept {
+    return phase_of(word_.load(std::memory_order_relaxed)) == Phase::kFree;
+  }
   // Returns the phase of that generation; kFree if it is over.
   Phase phase(Generation generation) const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
@@ -83,7 +88,9 @@ class BasicTimerWord {
   // REQUIRES: the caller has taken the timer from the free ones, so that no other thread makes
   // transitions.
   Generation arm(bool periodic, bool on_wall = false) noexcept {
-    const Generation generation = this->generation();
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    const Generation generation = generation_of(word);
+    CARILLON_REQUIRE_DEBUG(phase_of(word) == Phase::kFree, phase_of(word), generation);
     word_.store(of(generation, Phase::kArmed) | kPosted | (periodic ? kPeriodic : 0) |
                     (on_wall ? kOnWall : 0),
                 std::memory_order_relaxed);
@@ -92,7 +99,9 @@ class BasicTimerWord {
   // Clears kPosted, because the thread that schedules has entered the door and leaves no note.
   // REQUIRES: no other thread knows of this generation yet.
   void enter_by_oneself() noexcept {
-    word_.store(word_.load(std::memory_order_relaxed) & ~kPosted, std::memory_order_relaxed);
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    CARILLON_REQUIRE_DEBUG(phase_of(word) == Phase::kArmed && (word & kPosted) != 0, word);
+    word_.store(word & ~kPosted, std::memory_order_relaxed);
   }
 
   // --- cancelling
@@ -266,6 +275,7 @@ class BasicTimerWord {
   End finish() noexcept {
     const Generation next = generation() + 1;  // 0 after the last one; no handle has 0
     const std::uint64_t old = word_.exchange(of(next, Phase::kFree), std::memory_order_acq_rel);
+    CARILLON_REQUIRE(phase_of(old) != Phase::kFree && phase_of(old) != Phase::kMoving, old);
     if ((old & kWaited) != 0) word_.notify_all();
     return next == 0 ? End::kRetire : End::kReuse;
   }

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "carillon/require.h"
+
 namespace carillon::detail {
 
 // A bit is set if its slot is not empty. Every operation is O(1) for up to 4096 slots, and
@@ -35,6 +37,7 @@ class Occupancy {
 
   // The first non-empty slot. REQUIRES: !none().
   std::size_t first() const noexcept {
+    CARILLON_REQUIRE_DEBUG(!none());
     std::size_t block = 0;
     while (summary_[block] == 0) ++block;
     const std::size_t word = block * 64 + lowest_bit(summary_[block]);

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "carillon/require.h"
 #include "carillon/wheel/detail/chunk_pool.h"
 #include "carillon/wheel/timer_node.h"
 
@@ -62,6 +63,7 @@ class Slot {
 
   // Appends an entry, which the caller fills at once. REQUIRES: !needs_chunk().
   TimerNode** take() noexcept {
+    CARILLON_REQUIRE_DEBUG(!needs_chunk());
     // The chunk's next cache line. Timers go to one slot, then to another: no hardware prefetches
     // it.
     __builtin_prefetch(tail_ + kEntriesPerLine, 1);
@@ -70,6 +72,7 @@ class Slot {
 
   // The end of the entries of `chunk`. REQUIRES: the chunk is in this slot.
   TimerNode** end_of(ChunkType* chunk) const noexcept {
+    CARILLON_REQUIRE_DEBUG(!empty());
     return chunk == last() ? tail_ : chunk->end();
   }
 
@@ -78,8 +81,11 @@ class Slot {
     return reinterpret_cast<ChunkType*>(in_last - in_last % sizeof(ChunkType));
   }
 
-  // Gives the first chunk back to the pool. REQUIRES: its entries are all null.
+  // Gives the first chunk back to the pool. REQUIRES: there is one, and its entries are all null.
   void drop_front(Pool& pool) noexcept {
+    CARILLON_REQUIRE_DEBUG(!empty());
+    CARILLON_REQUIRE_DEBUG(std::all_of(head_->begin(), end_of(head_),
+                                       [](const TimerNode* timer) { return timer == nullptr; }));
     ChunkType* chunk = head_;
     head_ = chunk->next;
     if (head_ == nullptr) tail_ = nullptr;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "carillon/require.h"
 #include "carillon/wheel/detail/chunk_pool.h"
 #include "carillon/wheel/detail/slot.h"
 #include "carillon/wheel/timer_node.h"
@@ -27,6 +28,7 @@ class SlotCompactor {
   // Moves the live entries of the next chunk of `slot` forward, into the room that removed entries
   // have left. Returns true if that chunk was the slot's last. REQUIRES: the slot is not empty.
   bool step(Slot<kWords>& slot, ChunkPool<kWords>& pool) noexcept {
+    CARILLON_REQUIRE(!slot.empty());
     ChunkType* read = write_ == nullptr ? slot.head_ : write_->next;
     if (read == nullptr) return finish(slot);
     const bool is_last = read == slot.last();

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "carillon/require.h"
 #include "carillon/wheel/detail/chunk_pool.h"
 #include "carillon/wheel/detail/occupancy.h"
 #include "carillon/wheel/detail/slot.h"
@@ -130,8 +131,19 @@ class SlotTable {
     --live_;
   }
 
-  // Disarms a timer, wherever it is. REQUIRES: it is armed.
+  // Returns true if the timer is armed here: goes back along the row of its entry to the mark, as a
+  // node does that dies while armed. O(entries of a chunk).
+  bool holds(const TimerNode& node) const noexcept {
+    TimerNode* const* entry = NodeAccess::entry(node);
+    if (entry == nullptr) return false;
+    while (!RowOwner::is_mark(*entry)) --entry;
+    return RowOwner::of(*entry).timers == &live_;
+  }
+
+  // Disarms a timer, wherever it is. REQUIRES: it is armed, and by this set.
   void cancel(TimerNode& node) noexcept {
+    CARILLON_REQUIRE(node.armed(), node.expiry());
+    CARILLON_REQUIRE_DEBUG(holds(node), node.expiry());
     __builtin_prefetch(NodeAccess::entry(node), 1);
     *NodeAccess::entry(node) = nullptr;
     NodeAccess::entry(node) = nullptr;
@@ -166,7 +178,10 @@ class SlotTable {
   // --- lone timers, in slots below kLoneSlots
 
   // The lone entry of `slot`. REQUIRES: slot < kLoneSlots.
-  TimerNode** lone_entry(std::size_t slot) noexcept { return &lone_row_[slot + 1]; }
+  TimerNode** lone_entry(std::size_t slot) noexcept {
+    CARILLON_REQUIRE(slot < kLoneSlots, slot);
+    return &lone_row_[slot + 1];
+  }
 
   // The timer in the lone entry of `slot`, which fires before the timers in its chunks; null if the
   // entry is free.
@@ -176,6 +191,7 @@ class SlotTable {
 
   // The same, but null if the slot has chunks, too. REQUIRES: slot < kLoneSlots.
   TimerNode* alone(std::size_t slot) const noexcept {
+    CARILLON_REQUIRE(slot < kLoneSlots, slot);
     return slots_[slot].empty() ? lone_row_[slot + 1] : nullptr;
   }
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "carillon/require.h"
 #include "carillon/wheel/detail/advance_and_fire.h"
 #include "carillon/wheel/exceptions.h"
 #include "carillon/wheel/slack.h"
@@ -55,9 +56,10 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
     schedule(node, Moment{relaxed_expiry(expiry, slack)});
   }
 
-  // Throws as schedule() does.
+  // Throws as schedule() does. REQUIRES: if the timer is armed, this wheel has armed it.
   void reschedule(TimerNode& node, Moment expiry) {
     if (!node.armed()) return schedule(node, expiry);
+    CARILLON_REQUIRE_DEBUG(table_.holds(node), node.expiry());
     // A timer that is due is not left where it stands: it would fire among those that still are.
     if (expiry >= node.expiry() && node.expiry() > now_) {
       refuse_beyond_range(expiry);
@@ -73,6 +75,8 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
   // may still sit in its old slot. REQUIRES: this wheel has armed it. O(chunks): meant for displays
   // and debugging.
   std::optional<SlotPosition> position(const TimerNode& node) const noexcept {
+    CARILLON_REQUIRE(node.armed(), node.expiry());
+    CARILLON_REQUIRE_DEBUG(table_.holds(node), node.expiry());
     for (std::size_t queue = table_.next_time_slot(0); queue < kQueues;
          queue = table_.next_time_slot(queue + 1)) {
       if (queue == table_.arrived()) continue;
@@ -162,6 +166,7 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
   // Moves a timer to the queue in which it belongs when the hand is at `hand`; its old entry stays
   // as it is. REQUIRES: its expiry is not before `hand`.
   void place(TimerNode& node, Tick hand, unsigned origin = 0) {
+    CARILLON_REQUIRE_DEBUG(node.expiry() >= hand, node.expiry(), hand);
     const std::size_t queue = wheel().queue_for(hand, node.expiry(), origin);
     push_to(queue, node);
   }
