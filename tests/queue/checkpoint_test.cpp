@@ -222,6 +222,7 @@ TEST_F(CheckpointTest, MayBeReleasedAtAnyMomentOfTheMaking) {
   }
   append(5);
   EXPECT_EQ(batches_in_copy(copy(checkpoint_of(*store_))), appended_);
+  store_->release_checkpoint();
   store_->begin_checkpoint();
   store_.reset();  // or not released at all
   EXPECT_TRUE(checkpoints_in(directory_ / "data").empty());

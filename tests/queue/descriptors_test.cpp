@@ -56,6 +56,7 @@ TEST_P(LogDescriptors, AreFewHoweverManySegments) {
       ASSERT_LE(open_files(segments), 4U) << n;
     }
     EXPECT_GT(files(directory.path(), ""), 30U);
+    log.sync();
     log.trim(150);
     const std::size_t made = files(directory.path(), "");
     for (int n = 200; n < 300; ++n) {

@@ -78,7 +78,8 @@ inline constexpr std::size_t kMaxKey = 200;
 // The most bytes of a fingerprint (BatchOrder).
 inline constexpr std::size_t kMaxFingerprint = 32;
 
-// The longest name of a group, in bytes.
+// The longest name of a tube, and of a group, in bytes.
+inline constexpr std::size_t kMaxTubeName = 200;
 inline constexpr std::size_t kMaxGroup = 200;
 
 // The most bytes of JobExtras::attributes.

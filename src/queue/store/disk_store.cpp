@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "carillon/require.h"
 #include "queue/store/log/change_codec.h"
 #include "queue/store/log/local_log.h"
 #include "queue/store/state/body_reader.h"
@@ -44,7 +45,8 @@ struct DiskStore::Impl {
   const DiskStoreOptions options;
   RocksState state;
   LocalLog log;
-  std::string bytes;       // the change that is appended
+  std::string bytes;  // the change that is appended
+  bool closed = false;
   JobId next_id = 0;       // the watermark that was appended last
   bool sync_next = false;  // and it is not durable yet
   mutable TombstoneHints tombstone_hints;
@@ -121,12 +123,14 @@ void DiskStore::close() {
   } catch (const std::exception&) {
     // If the sync failed or the disk is broken, failure() says so; else the log has everything.
   }
+  impl_->closed = true;
 }
 
 // --- Writing.
 
 Sequence DiskStore::append(const Changes& changes) {
   Impl& impl = *impl_;
+  CARILLON_REQUIRE(!impl.closed);
   impl.refuse_if_broken();
   impl.make_room();
   encode_changes(changes, impl.bytes);
@@ -301,11 +305,14 @@ void DiskStore::Impl::begin_flush() {
 // --- Checkpoints.
 
 void DiskStore::begin_checkpoint() {
+  CARILLON_REQUIRE(!impl_->to_checkpoint &&
+                   (impl_->checkpoint == nullptr || impl_->checkpoint->is_given_up()));
   impl_->to_checkpoint = impl_->state.number();
 }
 
 std::optional<Checkpoint> DiskStore::poll_checkpoint() {
   Impl& impl = *impl_;
+  CARILLON_REQUIRE(impl.to_checkpoint || impl.checkpoint != nullptr);
   try {
     if (!impl.to_checkpoint) return impl.checkpoint->made();
     if (impl.checkpoint && !impl.checkpoint->gone()) return std::nullopt;  // the one before

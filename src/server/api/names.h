@@ -13,8 +13,8 @@
 
 namespace carillon::server {
 
-// The longest name of a tube, in bytes. beanstalkd allows the same ones.
-inline constexpr std::size_t kMaxTubeName = 200;
+// In bytes; beanstalkd allows the same names.
+using queue::kMaxTubeName;
 // Returns true if it may be the name of a tube, schedule or endpoint.
 bool is_tube_name(std::string_view name);
 // Returns true if the byte may be in such a name.

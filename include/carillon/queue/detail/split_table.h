@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "carillon/require.h"
+
 namespace carillon::queue::detail {
 
 template <class Table>
@@ -65,9 +67,11 @@ class SplitTable {
   // erases.
   template <class Call>
   void for_each(Call call) const {
+    const std::size_t before = size_;
     for (const Table& part : parts_) {
       for (const auto& [key, value] : part) call(key, value);
     }
+    CARILLON_REQUIRE(size_ == before, size_, before);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/require.h"
 #include "queue/engine/state/engine_state.h"
 
 namespace carillon::queue {

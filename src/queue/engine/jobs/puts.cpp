@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "carillon/queue/never_runs.h"
+#include "carillon/require.h"
 #include "queue/engine/state/engine_state.h"
 #include "queue/engine/state/mix.h"
 

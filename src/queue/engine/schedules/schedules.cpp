@@ -62,6 +62,7 @@ void add_fired(ScheduleRecord& record, const Timetable& timetable, UtcMs occurre
 // --- When a schedule occurs.
 
 std::optional<Occurrence> LoadedSchedule::next(UtcMs after) const {
+  CARILLON_REQUIRE(broken.empty(), record.name, broken);
   std::optional<Occurrence> found = timetable(after);
   for (const FiredSpan& span : record.spans) {
     if (found && span.first <= found->at && found->at <= span.last) found = timetable(span.last);
@@ -77,7 +78,9 @@ Occurrence LoadedSchedule::last(UtcMs after, UtcMs until) const {
     const auto found = next(middle);
     (found && found->at <= until ? after : end) = middle;
   }
-  return *next(after);
+  const std::optional<Occurrence> last = next(after);
+  CARILLON_REQUIRE(last && last->at <= until, record.name, after, until);
+  return *last;
 }
 
 std::uint64_t LoadedSchedule::count(UtcMs after, UtcMs until) const {

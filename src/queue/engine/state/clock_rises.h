@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 
 namespace carillon::queue {
 
@@ -38,6 +39,7 @@ class ClockRises {
 
   // Forgets rises that matter no more. REQUIRES: `rise` is higher than those before it.
   void add(const ClockRise& rise) {
+    CARILLON_REQUIRE_DEBUG(rises_.empty() || rise.ahead >= rises_.back().ahead, rise.ahead);
     constexpr std::size_t kMost = 8;
     std::erase_if(rises_, [&rise](const ClockRise& old) {
       const Millis passed = rise.noticed - std::min(old.noticed, rise.noticed);

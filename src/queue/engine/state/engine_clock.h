@@ -48,6 +48,7 @@
 #include "carillon/queue/job.h"
 #include "carillon/queue/now.h"
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 #include "carillon/wheel/timer_node.h"
 #include "queue/engine/state/clock_rises.h"
 
@@ -177,6 +178,7 @@ class EngineClock {
   }
   // Lets the job be due then, and sets its delay. REQUIRES: that fits.
   void set_due(JobRecord& job, Millis in, std::optional<UtcMs> at) const {
+    CARILLON_REQUIRE(fits(in, at), job.id, in, at.value_or(0));
     job.due = at.value_or(in > 0 ? utc_from() + in : utc());
     job.delay = job.due > utc() ? job.due - utc() : 0;
     job.lead = kNoLead;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "carillon/require.h"
 #include "queue/engine/tubes/tube.h"
 
 namespace carillon::queue {
@@ -65,6 +66,7 @@ Groups::~Groups() {
 }
 
 void Groups::add(Tube& lane) noexcept {
+  CARILLON_REQUIRE(lane.turn != nullptr, lane.record.name);
   numbers_.insert(*lane.turn);
   ++lanes_;
   sums.scheduled += lane.record.scheduled;
@@ -73,6 +75,7 @@ void Groups::add(Tube& lane) noexcept {
 }
 
 void Groups::remove(Tube& lane) {
+  CARILLON_REQUIRE(lane.loaded == 0, lane.record.name, lane.loaded);
   leave_line(*lane.turn);
   if (lane.turn->due_hook.is_linked()) due_.erase(due_.iterator_to(*lane.turn));
   if (lane.turn->buried_hook.is_linked()) buried_.erase(buried_.iterator_to(*lane.turn));
@@ -110,6 +113,8 @@ void Groups::leave_line(Turn& turn) {
 }
 
 void Groups::stand_in_line(Turn& turn) {
+  CARILLON_REQUIRE(!turn.tube->ready.empty() && !turn.rests && !turn.line_hook.is_linked(),
+                   turn.tube->record.name, turn.rests);
   turn.priority = turn.tube->ready.begin()->record.priority;
   turn.arrival = ++arrivals_;
   turn.whole = 0;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "carillon/queue/detail/split_table.h"
+#include "carillon/require.h"
 #include "queue/engine/tubes/tube.h"
 
 namespace carillon::queue {
@@ -43,6 +44,9 @@ class TubeDirectory {
   // REQUIRES: no tube has its name or number. When it throws, nothing has changed.
   Tube& add(std::unique_ptr<Tube> added) {
     Tube& tube = *added;
+    CARILLON_REQUIRE_DEBUG(find(tube.record.number) == nullptr, tube.record.number);
+    CARILLON_REQUIRE_DEBUG(tube.record.head != 0 || find(tube.record.name) == nullptr,
+                           tube.record.name);
     if (tube.record.head != 0) {
       by_group_.try_emplace(group_of(tube), &tube);
     } else {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <string>
 
+#include "carillon/require.h"
 #include "queue/engine/tubes/tube.h"
 
 namespace carillon::queue {
@@ -28,6 +29,7 @@ class TubeRemovals {
   void begin_listing() { ++listings_; }
   // REQUIRES: a list was begun.
   void end_listing() {
+    CARILLON_REQUIRE(listings_ > 0);
     if (--listings_ > 0) return;
     dropped_ += noted_.size();
     noted_.clear();

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "carillon/queue/limits.h"
+#include "carillon/require.h"
 
 namespace carillon::queue {
 
@@ -53,7 +54,9 @@ class Limiter {
   std::uint64_t most_tokens() const { return full() / limits_.period; }
   // Takes so many tokens. REQUIRES: there are as many.
   void take(std::uint64_t tokens, std::uint64_t now) {
-    parts_ = parts(now) - tokens * limits_.period;
+    const std::uint64_t left = parts(now);
+    CARILLON_REQUIRE(tokens * limits_.period <= left, tokens, left, limits_.period);
+    parts_ = left - tokens * limits_.period;
     at_ = now;
   }
 
@@ -88,7 +91,10 @@ class Limiter {
  private:
   // `burst` tokens; and what comes in a millisecond fits on top of a token, so that no part of it
   // is lost.
-  std::uint64_t full() const { return limits_.burst * limits_.period + limits_.rate - 1; }
+  std::uint64_t full() const {
+    CARILLON_REQUIRE(limits_.rate > 0);
+    return limits_.burst * limits_.period + limits_.rate - 1;
+  }
   // REQUIRES: there is a rate.
   std::uint64_t parts(std::uint64_t now) const {
     const std::uint64_t most = full();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 #include "queue/store/damage/file_checks.h"
 #include "queue/store/damage/offline_state.h"
 #include "queue/store/state/no_wait_files.h"
@@ -37,6 +38,7 @@ void take_lowest_priority() {
 
 Scrubber::Scrubber(std::string path, const ScrubberOptions& options, OnDamage on_damage)
     : path_(std::move(path)), options_(options), on_damage_(std::move(on_damage)) {
+  CARILLON_REQUIRE(options.bytes_per_second > 0);
   thread_ = std::thread([this] { run(); });
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 
 namespace carillon::queue {
 
@@ -81,6 +82,7 @@ LocalLog::~LocalLog() {
 }
 
 void LocalLog::read(const LogPosition& after, const Each& each) {
+  CARILLON_REQUIRE(reader_ == nullptr && !newest_ && last_ == 0, after.number, last_);
   for_each_name(directory_, [this](const std::string& name) {
     if (!name.ends_with(LogSegment::kUnfinished)) return;
     const std::string_view made(name.data(), name.size() - LogSegment::kUnfinished.size());
@@ -281,6 +283,7 @@ void LocalLog::trim(LogNumber number) {
   begin_thread();
   {
     const Lock lock(mutex_);
+    CARILLON_REQUIRE(number <= durable_, number, durable_);
     while (used_.size() > 1 && std::next(used_.begin())->first() <= std::min(number + 1, handed_)) {
       LogSegment& first = used_.front();
       first.close();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 #include "queue/store/state/data_directory.h"
 
 namespace carillon::queue {
@@ -134,6 +135,8 @@ void LogReader::compare(const NewestFile::Segment& newest) const {
 }
 
 void LogReader::read(const LogPosition& start, const Log::Each& each) {
+  CARILLON_REQUIRE(!has_read_, start.number);
+  has_read_ = true;
   start_ = last_ = start.number;
   chain_ = start.chain;
   if (used_.empty()) {

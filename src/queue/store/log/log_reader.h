@@ -112,6 +112,7 @@ class LogReader {
   std::vector<std::string> damage_;
   std::vector<std::string> dropped_;
   std::vector<Gap> gaps_;
+  bool has_read_ = false;
   bool end_is_sure_ = true;       // the newest segment is among used_
   LogSegment::Bytes last_bytes_;  // of the last segment
   std::uint32_t last_end_ = 0;    // and the block behind its last record that counts

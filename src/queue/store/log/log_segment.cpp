@@ -17,6 +17,7 @@
 
 #include "base/crc32c.h"
 #include "base/file_io.h"
+#include "carillon/require.h"
 #include "queue/store/format_version.h"
 
 namespace carillon::queue {
@@ -72,6 +73,7 @@ int write_zeros(int fd, std::size_t size) {
 }  // namespace
 
 BlockBytes allocate_blocks(std::size_t size) {
+  CARILLON_REQUIRE(size % kLogBlock == 0, size);
   return BlockBytes(static_cast<char*>(::operator new(size, kBlockAlignment)));
 }
 
@@ -210,6 +212,8 @@ void LogSegment::write_header() const {
 }
 
 std::uint32_t LogSegment::write(char* bytes, std::size_t size, std::uint32_t block) const {
+  CARILLON_REQUIRE(is_open() && size % kLogBlock == 0 && block + size / kLogBlock <= blocks_,
+                   is_open(), size, block, blocks_);
   const std::uint32_t checksum = seal_log_record(bytes, place(block));
   write_blocks({bytes, size}, block);
   return checksum;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "carillon/require.h"
+
 namespace carillon::queue {
 
 void LogWindow::reserve(std::size_t bytes) {
@@ -20,6 +22,8 @@ void LogWindow::reserve(std::size_t bytes) {
 }
 
 void LogWindow::append(std::string_view change) noexcept {
+  CARILLON_REQUIRE(log_blocks(size_ + bytes_of(change.size())) * kLogBlock <= capacity_, size_,
+                   change.size(), capacity_);
   const auto size = static_cast<std::uint32_t>(change.size());
   put({reinterpret_cast<const char*>(&size), sizeof size});
   put(change);

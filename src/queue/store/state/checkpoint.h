@@ -27,6 +27,7 @@
 #include <thread>
 
 #include "carillon/queue/disk_store.h"
+#include "carillon/require.h"
 #include "queue/store/log/log.h"
 #include "queue/store/state/rocks_state.h"
 
@@ -51,7 +52,12 @@ class StateCheckpoint {
   // Begins to remove the directory, as soon as it is made. A second call does nothing.
   void remove();
   // Returns true when there is no directory any more. REQUIRES: remove() was called.
-  bool gone() const { return phase_.load() == Phase::kGone; }
+  bool gone() const {
+    CARILLON_REQUIRE(removing_);
+    return phase_.load() == Phase::kGone;
+  }
+  // Returns true after remove().
+  bool is_given_up() const { return removing_; }
 
  private:
   enum class Phase { kMaking, kMade, kFailed, kGone };

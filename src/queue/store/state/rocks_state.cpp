@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/require.h"
 #include "queue/store/format_version.h"
 #include "queue/store/log/change_codec.h"
 #include "queue/store/log/local_log.h"
@@ -145,6 +146,7 @@ void RocksState::make() {
 
 // The calls of a batch fail only for keys and values of more than 4 GiB, which no record has.
 void RocksState::apply(std::string_view change, LogNumber number) {
+  CARILLON_REQUIRE(number == number_ + 1, number, number_);
   batch_.Clear();
   for_each_entry(change, [this](const Entry& entry) {
     if (entry.family == kMeta) return;
@@ -213,6 +215,7 @@ bool RocksState::behind() const {
 }
 
 void RocksState::begin_flush(std::uint32_t chain) {
+  CARILLON_REQUIRE(!flushing_, number_);
   begin_flush(chain, false);
 }
 
@@ -278,7 +281,7 @@ bool RocksState::stopped() const {
 void RocksState::resume(std::uint32_t chain) {
   if (const Status status = troubles_->resume(database()); !status.ok())
     throw error("cannot be written", status);
-  begin_flush(chain);  // RocksDB has just flushed more than the number in its files says
+  begin_flush(chain, false);  // RocksDB has just flushed more than the number in its files says
 }
 
 bool RocksState::resuming() const {
@@ -356,6 +359,10 @@ std::unique_ptr<rocksdb::Iterator> RocksState::iterator(Family family, const Sli
 
 std::vector<double> RocksState::sizes_in_files(Family family,
                                                const std::vector<IndexKey>& keys) const {
+  CARILLON_REQUIRE(keys.size() >= 2, keys.size());
+  CARILLON_REQUIRE_DEBUG(
+      std::is_sorted(keys.begin(), keys.end(),
+                     [](const IndexKey& a, const IndexKey& b) { return view(a) < view(b); }));
   std::vector<double> sizes;
   for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
     const rocksdb::Range range(slice(view(keys[i])), slice(view(keys[i + 1])));

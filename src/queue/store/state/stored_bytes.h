@@ -11,12 +11,14 @@
 #include <system_error>
 
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 
 namespace carillon::queue {
 
 // REQUIRES: the number is within `bytes`.
 template <typename Number>
 Number number_at(std::string_view bytes, std::size_t at) {
+  CARILLON_REQUIRE(at <= bytes.size() && bytes.size() - at >= sizeof(Number), at, bytes.size());
   Number number = 0;
   std::memcpy(&number, bytes.data() + at, sizeof number);
   return number;

@@ -26,6 +26,8 @@
 #include <string>
 #include <string_view>
 
+#include "carillon/require.h"
+
 namespace carillon::queue {
 
 inline void append_varint(std::string& bytes, std::uint64_t number) {
@@ -51,6 +53,7 @@ inline bool take_varint(std::string_view& bytes, std::uint64_t& number) {
 
 // REQUIRES: tag >= 1.
 inline void append_number(std::string& bytes, std::uint32_t tag, std::uint64_t number) {
+  CARILLON_REQUIRE(tag >= 1);
   if (number == 0) return;
   append_varint(bytes, std::uint64_t{tag} << 1);
   append_varint(bytes, number);
