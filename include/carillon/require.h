@@ -100,7 +100,7 @@ class RequiredValue {
     double real_;
     unsigned long long number_;
   };
-  std::size_t size_ = 0;  // of the text
+  std::size_t size_ = 0;  // bytes of text_
   const char* unit_ = "";
 };
 

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "carillon/require.h"
+
 namespace carillon::server {
 namespace {
 
@@ -42,6 +44,7 @@ void end_at_second_signal() {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
     if (action.sa_handler == on_stop_signal) continue;  // another loop of this process
+    CARILLON_REQUIRE(action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN, signal);
     first_handler = action.sa_handler;
     action.sa_handler = on_stop_signal;
     ::sigaction(signal, &action, nullptr);

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "carillon/queue/job.h"
+#include "carillon/require.h"
 
 namespace carillon::server {
 namespace {
 
 // REQUIRES: `needs` is a scope.
 Scope scope_of(Needs needs) {
+  CARILLON_REQUIRE(needs != Needs::kNothing && needs != Needs::kToken, needs);
   switch (needs) {
     case Needs::kRead:
       return Scope::kRead;

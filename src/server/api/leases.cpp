@@ -7,6 +7,8 @@
 
 #include <charconv>
 
+#include "carillon/require.h"
+
 namespace carillon::server {
 
 namespace {
@@ -81,8 +83,9 @@ void Leases::look(queue::Now now) {
 }
 
 std::string Leases::token(Lease lease) const {
-  return fmt::format("{:x}-{:x}-{}", lease.worker, lease.job,
-                     in_digits(workers_.at(lease.worker).secret));
+  const auto found = workers_.find(lease.worker);
+  CARILLON_REQUIRE(found != workers_.end(), lease.worker, lease.job);
+  return fmt::format("{:x}-{:x}-{}", lease.worker, lease.job, in_digits(found->second.secret));
 }
 
 std::optional<Lease> Leases::find(std::string_view token) const {

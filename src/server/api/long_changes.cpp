@@ -5,9 +5,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "carillon/require.h"
+
 namespace carillon::server {
 
 std::uint64_t LongChanges::begin(queue::JobBulk bulk, queue::Now now) {
+  CARILLON_REQUIRE(!are_full(), running_.size());
   const std::uint64_t id = ++last_;
   all_.emplace(id, LongChange{.bulk = std::move(bulk), .began = now.utc_ns / 1'000'000});
   running_.push_back(id);
@@ -28,6 +31,7 @@ void LongChanges::stop(std::uint64_t id, queue::Now now) {
 }
 
 void LongChanges::work(queue::Now now) {
+  CARILLON_REQUIRE(has_work());
   const std::uint64_t id = running_.front();
   running_.pop_front();
   LongChange& operation = all_.at(id);

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "carillon/queue/engine.h"
+#include "carillon/require.h"
 #include "server/api/caller.h"
 #include "server/api/reply.h"
 #include "server/api/request.h"
@@ -137,9 +138,18 @@ class RequestContext {
   Awaits awaits() const { return awaits_; }
   std::optional<Reply> take_reply() { return std::exchange(reply_, std::nullopt); }
   // REQUIRES: awaits() what the names say.
-  queue::JobId awaited_body() const { return awaited_; }
-  queue::ClientId awaited_worker() const { return awaited_; }
-  std::uint64_t events_after() const { return awaited_; }
+  queue::JobId awaited_body() const {
+    CARILLON_REQUIRE(awaits_ == Awaits::kBody, awaits_);
+    return awaited_;
+  }
+  queue::ClientId awaited_worker() const {
+    CARILLON_REQUIRE(awaits_ == Awaits::kDelivery, awaits_);
+    return awaited_;
+  }
+  std::uint64_t events_after() const {
+    CARILLON_REQUIRE(awaits_ == Awaits::kEvents, awaits_);
+    return awaited_;
+  }
   // Throws Problem if there is no body because it is damaged.
   void body_came(const Body& body);
   void delivered(const queue::Delivery& delivery);

@@ -3,6 +3,8 @@
 
 #include <iterator>
 
+#include "carillon/require.h"
+
 namespace carillon::server {
 
 namespace {
@@ -27,7 +29,9 @@ std::optional<RequestsInFlight::Claim> RequestsInFlight::claim(std::string_view 
 }
 
 std::string_view RequestsInFlight::fingerprint_of(std::string_view name) const {
-  return by_name_.find(name)->second->fingerprint;
+  const auto found = by_name_.find(name);
+  CARILLON_REQUIRE(found != by_name_.end(), name);
+  return found->second->fingerprint;
 }
 
 void RequestsInFlight::end(Requests::iterator request) noexcept {

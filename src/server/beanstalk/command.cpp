@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "carillon/require.h"
 #include "server/api/option_values.h"
 
 namespace carillon::server::beanstalk {
@@ -384,6 +385,7 @@ std::size_t longest_line(std::string_view bytes) {
 }
 
 Command parse_command(std::string_view line) {
+  CARILLON_REQUIRE_DEBUG(line.find("\r\n") == std::string_view::npos, line);
   Command command;
   for (const Prefix& prefix : kPrefixes) {
     if (!line.starts_with(prefix.text)) continue;

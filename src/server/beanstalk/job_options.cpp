@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "carillon/require.h"
 #include "server/api/attributes.h"
 #include "server/api/option_values.h"
 #include "server/beanstalk/command.h"
@@ -312,6 +313,8 @@ void set_defaults(std::string_view defaults, JobOptions& options) {
   const bool has_due = options.delay || options.due;
   const bool expires = options.expires_in || options.expires_at;
   while (const auto part = take_option(defaults)) {
+    CARILLON_REQUIRE_DEBUG(find_option(part->name, OptionsOf::kBatch) != kOptions.end(),
+                           part->name);
     const auto* const found = find_option(part->name, OptionsOf::kPut);
     if (found == kOptions.end() || found->is_set(options)) continue;
     if (has_due && (part->name == "delay" || part->name == "due")) continue;

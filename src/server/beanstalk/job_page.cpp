@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "carillon/require.h"
 #include "server/beanstalk/option_line.h"
 #include "server/beanstalk/stats.h"
 
@@ -33,6 +34,7 @@ std::size_t JobPage::at_once() const {
 }
 
 void JobPage::take(std::vector<queue::ListedJob> jobs) {
+  CARILLON_REQUIRE(at_ == pending_.size(), at_, pending_.size());
   pending_ = std::move(jobs);
   at_ = 0;
 }

@@ -20,6 +20,7 @@
 
 #include "carillon/queue/job.h"
 #include "carillon/queue/limits.h"
+#include "carillon/require.h"
 
 namespace carillon::server::beanstalk {
 
@@ -35,6 +36,7 @@ class OptionLine {
   }
   // REQUIRES: the value needs no escape.
   void word(std::string_view name, std::string_view value) {
+    CARILLON_REQUIRE_DEBUG(value.find_first_of("\"\\") == std::string_view::npos, value);
     fmt::format_to(std::back_inserter(text_), "\"{}\":\"{}\",", name, value);
   }
   void moment(std::string_view name, queue::UtcMs at);

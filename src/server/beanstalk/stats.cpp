@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "carillon/require.h"
 #include "server/text/json_text.h"
 #include "server/text/timestamp.h"
 
@@ -26,6 +27,7 @@ bool needs_escape(char32_t c) {
 
 // Returns the text as a double-quoted scalar of YAML. REQUIRES: it is UTF-8.
 std::string in_quotes(std::string_view text) {
+  CARILLON_REQUIRE_DEBUG(is_utf8(text), text);
   std::string quoted = "\"";
   while (!text.empty()) {
     const Utf8Character c = first_character(text);

@@ -1,6 +1,8 @@
 // IdempotencyCache (idempotency_cache.h).
 #include "server/http/idempotency_cache.h"
 
+#include "carillon/require.h"
+
 namespace carillon::server::http {
 
 namespace {
@@ -29,7 +31,8 @@ void IdempotencyCache::keep(std::string_view key, std::string_view fingerprint, 
                   .fingerprint = std::string(fingerprint),
                   .reply = reply,
                   .until_ms = now_ms + kKeptMs});
-  by_key_.emplace(kept.front().key, kept.begin());
+  const bool is_new = by_key_.emplace(kept.front().key, kept.begin()).second;
+  CARILLON_REQUIRE(is_new, key);
   memory_.set(memory_.bytes() + bytes_of(kept.front()));
   answers_.splice(answers_.end(), kept);
   while (memory_.bytes() > most_) forget_first();

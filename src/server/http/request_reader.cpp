@@ -15,6 +15,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "carillon/require.h"
 #include "server/api/problem.h"
 #include "server/text/authority.h"
 
@@ -243,6 +244,7 @@ std::uint64_t RequestReader::body_bytes() const {
 }
 
 std::string RequestReader::take_body() {
+  CARILLON_REQUIRE(is_done());
   std::string body = std::move(parser_->get().body());
   begin();
   return body;

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/require.h"
 #include "server/api/request.h"
 
 namespace carillon::server::http {
@@ -62,7 +63,10 @@ class RequestReader {
   std::uint64_t body_bytes() const;
 
   // Returns the request without its body; once. REQUIRES: has_header().
-  Request take_header() { return std::move(header_); }
+  Request take_header() {
+    CARILLON_REQUIRE(has_header());
+    return std::move(header_);
+  }
   // Returns its body, and begins with the next request. REQUIRES: is_done().
   std::string take_body();
   // Gives up what has come of a request, with its memory.

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "carillon/require.h"
 #include "server/api/operation.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -255,6 +256,7 @@ void Session::begin_to_tell(std::uint64_t after) {
 // Who may not ask for the audit is not told of it either.
 void Session::tell_event() {
   const Feed::Event* const event = service_.feed().after(told_);
+  CARILLON_REQUIRE(event != nullptr, told_);
   if (!event->is_audit || caller_.may(Needs::kAdmin))
     replies_.add(event->durable_at, std::string_view(event->text));
   told_ = event->number;

@@ -34,6 +34,7 @@
 #include "carillon/queue/job.h"
 #include "carillon/queue/now.h"
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 #include "server/net/memory_pool.h"
 
 namespace carillon::server {
@@ -77,7 +78,10 @@ class Feed {
   ~Feed();
 
   // listen() REQUIRES: not is_full(). A client must leave before it is destroyed.
-  void listen(std::uint64_t client) { listeners_.insert(client); }
+  void listen(std::uint64_t client) {
+    CARILLON_REQUIRE(!is_full());
+    listeners_.insert(client);
+  }
   void leave(std::uint64_t client) { listeners_.erase(client); }
   bool is_full() const { return listeners_.size() >= kMostListeners; }
   const std::set<std::uint64_t>& listeners() const { return listeners_; }

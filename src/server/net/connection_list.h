@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "carillon/require.h"
 #include "server/net/connection.h"
 
 namespace carillon::server {
@@ -27,6 +28,7 @@ class ConnectionList {
 
   // Takes the first connection out. REQUIRES: there is one.
   std::shared_ptr<Connection> take_first() {
+    CARILLON_REQUIRE(!connections_.empty());
     std::shared_ptr<Connection> first = std::move(connections_.front());
     connections_.pop_front();
     (*first).*listed_ = false;

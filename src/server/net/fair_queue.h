@@ -37,6 +37,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "carillon/require.h"
+
 namespace carillon::server {
 
 class FairQueue {
@@ -61,7 +63,9 @@ class FairQueue {
 
   // `quantum`: ns at most. `round`: what a round should take at most, in ns. A quantum is never
   // less than a 16th of `quantum`. REQUIRES: both are more than 0.
-  FairQueue(std::int64_t quantum, std::int64_t round) : most_(quantum), round_(round) {}
+  FairQueue(std::int64_t quantum, std::int64_t round) : most_(quantum), round_(round) {
+    CARILLON_REQUIRE(quantum > 0 && round > 0, quantum, round);
+  }
   FairQueue(const FairQueue&) = delete;
   FairQueue& operator=(const FairQueue&) = delete;
 

@@ -1,6 +1,8 @@
 // ReplyQueue (reply_queue.h).
 #include "server/net/reply_queue.h"
 
+#include "carillon/require.h"
+
 namespace carillon::server {
 namespace {
 
@@ -30,6 +32,7 @@ std::string_view ReplyQueue::sendable(queue::Sequence durable) {
 }
 
 void ReplyQueue::sent(std::size_t bytes) {
+  CARILLON_REQUIRE(bytes <= buffer_.size() - head_, bytes, head_, buffer_.size());
   head_ += bytes;
   if (head_ == buffer_.size()) {
     base_ += head_;

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 
 namespace carillon::server {
 
@@ -56,7 +57,10 @@ class ReplyQueue {
   // Returns true if some reply is not sendable yet.
   bool holds() const { return !held_.empty(); }
   // Returns what must be durable before the first held reply may leave. REQUIRES: holds().
-  queue::Sequence waits_for() const { return held_.front().durable_at; }
+  queue::Sequence waits_for() const {
+    CARILLON_REQUIRE(holds());
+    return held_.front().durable_at;
+  }
 
  private:
   // Successive replies that wait for the same sequence number. Positions in the stream of replies

@@ -4,6 +4,8 @@
 #include <openssl/err.h>
 #include <sys/socket.h>
 
+#include "carillon/require.h"
+
 namespace carillon::server {
 namespace {
 
@@ -31,6 +33,7 @@ TlsStream::Result TlsStream::shake_hands() {
 }
 
 TlsStream::Transfer TlsStream::read(char* to, std::size_t size) {
+  CARILLON_REQUIRE(is_ready_);
   ERR_clear_error();
   std::size_t bytes = 0;
   const int returned = SSL_read_ex(ssl_.get(), to, size, &bytes);
@@ -38,6 +41,7 @@ TlsStream::Transfer TlsStream::read(char* to, std::size_t size) {
 }
 
 TlsStream::Transfer TlsStream::write(std::string_view bytes) {
+  CARILLON_REQUIRE(is_ready_ && !bytes.empty(), is_ready_, bytes.size());
   ERR_clear_error();
   std::size_t written = 0;
   const int returned = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &written);

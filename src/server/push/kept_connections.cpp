@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "carillon/require.h"
+
 namespace carillon::server::push {
 
 using std::chrono::steady_clock;
@@ -32,6 +34,7 @@ std::shared_ptr<PostConnection> KeptConnections::take(const TargetUrl& url) {
 }
 
 void KeptConnections::keep(std::shared_ptr<PostConnection> connection) {
+  CARILLON_REQUIRE(!connection->is_at_work());
   if (!connection->is_open()) return;
   if (most_ == 0 || !pool_.has(kBytesOfOne)) return connection->abort();
   const TargetUrl& url = connection->target();

@@ -26,6 +26,7 @@
 #include <stdexcept>
 
 #include "base/text.h"
+#include "carillon/require.h"
 
 namespace carillon::server::push {
 
@@ -62,6 +63,7 @@ PostConnection::PostConnection(asio::io_context& io, const AddressGuard& guard,
       buffer_(kMostHeaderBytes + kMostAnswerBytes) {}
 
 void PostConnection::post(PostRequest request, std::chrono::milliseconds time, Done done) {
+  CARILLON_REQUIRE(!is_at_work() && (is_open() || attempts_ == 0), is_open(), attempts_);
   done_ = std::move(done);
   began_ = std::chrono::steady_clock::now();
   timer_.expires_after(time);
@@ -96,6 +98,7 @@ void PostConnection::close() {
 }
 
 bool PostConnection::is_quiet() const {
+  CARILLON_REQUIRE(is_open() && !is_at_work());
   const int socket = beast::get_lowest_layer(*stream_).socket().native_handle();
   char byte = 0;
   return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 && errno == EAGAIN;

@@ -31,6 +31,7 @@
 #include <memory>
 #include <vector>
 
+#include "carillon/require.h"
 #include "server/push/address_guard.h"
 #include "server/push/post.h"
 #include "server/push/target_url.h"
@@ -54,6 +55,8 @@ class PostConnection : public std::enable_shared_from_this<PostConnection> {
   // Closes the connection; `done` is not called any more.
   void abort();
   bool is_open() const { return stream_ != nullptr; }
+  // Returns true from post() until `done` is called, or abort().
+  bool is_at_work() const { return done_ != nullptr; }
   // Returns false if the peer has closed the connection, or has sent bytes without a request: some
   // proxies answer 408 to a connection that rests, and that would be taken for the next answer.
   // REQUIRES: is_open(), and no request is under way.

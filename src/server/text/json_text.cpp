@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <iterator>
 
+#include "carillon/require.h"
+
 namespace carillon::server {
 namespace {
 
@@ -23,6 +25,7 @@ const unsigned char* bytes_of(std::string_view text) {
 // Returns the length in bytes of the UTF-8 sequence at the front; 0 if `bytes` begins otherwise.
 // REQUIRES: `bytes` is not empty.
 std::size_t utf8_sequence(std::string_view bytes) {
+  CARILLON_REQUIRE(!bytes.empty());
   const auto at = [bytes](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char first = at(0);
   if (first < 0x80) return 1;
@@ -62,6 +65,7 @@ Utf8Character first_character(std::string_view bytes) {
 }
 
 void append_utf8(std::string& to, char32_t code) {
+  CARILLON_REQUIRE(code <= 0x10FFFF, code);
   if (code < 0x80) {
     to += static_cast<char>(code);
     return;
@@ -111,6 +115,7 @@ std::optional<std::string> from_base64(std::string_view text) {
 }
 
 void append_json_string(std::string& to, std::string_view text) {
+  CARILLON_REQUIRE_DEBUG(is_utf8(text), text);
   to += '"';
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -126,6 +131,7 @@ void append_json_string(std::string& to, std::string_view text) {
 }
 
 void append_json_field(std::string& to, std::string_view name, std::string_view text) {
+  CARILLON_REQUIRE_DEBUG(name.find_first_of("\"\\") == std::string_view::npos, name);
   const bool plain = is_utf8(text);
   fmt::format_to(std::back_inserter(to), "\"{}{}\":", name, plain ? "" : "_base64");
   if (plain) return append_json_string(to, text);
