@@ -109,6 +109,33 @@ TEST_F(HttpSchedules, RefusesWhatNeverOccurs) {
   EXPECT_EQ(get().status, 404);
 }
 
+TEST_F(HttpSchedules, NamesAllThatIsWrongAtOnce) {
+  const Answer refused = set(R"({"every":"1h","cron":"61 * * * *","catch_up":"all","x":1,)"
+                             R"("job":{"ttr":"1ms","at_expiry":"drop","tracestate":"a=b"}})");
+  std::string pointers;
+  const json::value told = refused.value();
+  for (const json::value& error : told.at("errors").as_array())
+    pointers += std::string(error.at("pointer").as_string()) + " ";
+  EXPECT_EQ(pointers, "/job/ttr /x /every /cron /catch_up_window /job/at_expiry /job/tracestate ");
+}
+
+TEST_F(HttpSchedules, RefusesABodyThatIsTooLarge) {
+  const std::string body((64 << 10) + 1, 'x');
+  EXPECT_EQ(set(R"({"every":"1h","job":{"body":")" + body + R"("}})").status, 413);
+}
+
+// The line protocol takes any attributes.
+TEST_F(HttpSchedules, ShowsAttributesThatAreNoneOfItsFields) {
+  queue::Schedule schedule{.attributes = R"({"content_type":7,"traceparent":"a","mine":[1]})"};
+  schedule.every = 3'600'000;
+  server.engine.set_schedule(server.now, "report", schedule);
+  const json::value job = get().value().at("job");
+  EXPECT_EQ(job.at("traceparent"), "a");
+  EXPECT_EQ(job.at("attributes"), json::parse(R"({"content_type":7,"mine":[1]})"));
+  EXPECT_EQ(set(R"({"every":"1h","job":{"attributes":{}}})").detail(),
+            "/job/attributes: there is no such field");
+}
+
 TEST_F(HttpSchedules, AreListedInPages) {
   for (int n = 0; n < 25; ++n) {
     std::string name = "s-";

@@ -60,6 +60,8 @@ bool is_in_range(Reader& reader, const Field& field, std::uint64_t ms) {
 const Form kTubeForm{
     is_tube_name,
     "not the name of a tube: 1 to 200 letters, digits and any of -+/;.$_(), and no - in front"};
+const Form kNameForm{
+    is_tube_name, "not a name: 1 to 200 letters, digits and any of -+/;.$_(), and no - in front"};
 const Form kKeyForm{is_key, kKeyRule};
 
 // --- Reader
@@ -100,7 +102,7 @@ void read_fields(Reader& reader, const Shape& shape, const json::object& from, v
     return true;
   };
   for (const Field& field : shape.fields) {
-    if (is_elsewhere && is_elsewhere(field)) continue;
+    if (field.rule.is_told || (is_elsewhere && is_elsewhere(field))) continue;
     bool is_there = read_one(field);
     if (field.type == Type::kBytes && !field.is_list) {
       const std::string name = fmt::format("{}{}", field.name, kBase64);
@@ -170,6 +172,13 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, bo
   }
   reader.fault(field.name, shown_value(value) + ": write true or false");
   return false;
+}
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, double& into) {
+  json::error_code error;
+  into = value.to_number<double>(error);
+  if (error) reader.fault(field.name, shown_value(value) + ": not a number");
+  return !error;
 }
 
 bool read_value(Reader& reader, const Field& field, const json::value& value, Duration& into) {

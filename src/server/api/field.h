@@ -19,6 +19,7 @@
 //   std::string            a text                      Duration   "30s", "1h30m", "PT30S": ms
 //   Bytes                  NAME, or NAME_base64        Moment     RFC 3339, or ms since 1970
 //   a whole number, bool   a number, true or false     an enum    one of Words<E>::all
+//   double                 any number
 //   a struct with a Shape  an object                   Json       any object
 //   a type with a Text<T>  a text of a form of its own
 //   std::vector<T>         a list of T                 std::optional<T>   it may be left out
@@ -91,7 +92,8 @@ struct Form {
   bool (*is_good)(std::string_view);
   std::string_view fault;  // `"a b": not the name of a tube` ends with it
 };
-extern const Form kTubeForm;  // tubes, schedules and endpoints
+extern const Form kTubeForm;
+extern const Form kNameForm;  // schedules and endpoints: their names are like those of tubes
 extern const Form kKeyForm;   // keys of jobs, and groups
 
 struct Rule {
@@ -102,12 +104,15 @@ struct Rule {
   bool shows_null = false;      // in an answer, instead of being left out
   std::string_view usual = {};  // what holds if it is left out, for readers
   const Form* form = nullptr;
+  std::string_view format = {};  // of a text, as JSON Schema calls it: date-time
+  bool is_told = false;          // a field of answers alone, of a struct that is read, too
 };
 
 enum class Type : std::uint8_t {
   kText,
   kBytes,
   kNumber,
+  kReal,
   kFlag,
   kDuration,
   kMoment,
@@ -210,6 +215,7 @@ boost::json::object write(const T& from) {
 bool read_value(Reader&, const Field&, const boost::json::value&, std::string& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, Bytes& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, bool& into);
+bool read_value(Reader&, const Field&, const boost::json::value&, double& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, Duration& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, Moment& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, Json& into);
@@ -255,6 +261,7 @@ constexpr Type type_of() {
   if constexpr (std::is_same_v<T, Json>) return Type::kAnyObject;
   if constexpr (std::is_enum_v<T>) return Type::kWord;
   if constexpr (std::integral<T>) return Type::kNumber;
+  if constexpr (std::floating_point<T>) return Type::kReal;
   if constexpr (requires(T value) { Text<T>::show(value); }) return Type::kText;
   return Type::kObject;
 }
@@ -328,7 +335,7 @@ void write_from(const Field& field, const T& from, boost::json::object& to) {
     write_bytes(field, from.bytes, to);
   } else if constexpr (std::is_enum_v<T>) {
     to[field.name] = field.words[static_cast<std::size_t>(from)];
-  } else if constexpr (type_of<T>() == Type::kNumber || std::is_same_v<T, bool>) {
+  } else if constexpr (std::is_arithmetic_v<T>) {
     to[field.name] = from;
   } else if constexpr (std::is_same_v<T, Json>) {
     to[field.name] = from.object;
@@ -382,8 +389,9 @@ constexpr const Shape* shape_of() {
 
 }  // namespace detail
 
-// Describes the member. A struct or an enum in it must be described before.
-template <auto member>
+// Describes the member. A struct or an enum in it must be described before. If it is a member of a
+// base, `Owner` is the struct that is read or written.
+template <auto member, class Owner = typename detail::Member<decltype(member)>::Owner>
 constexpr Field field(std::string_view name, std::string_view help, Rule rule = {}) {
   using Of = detail::Member<decltype(member)>;
   using As = detail::Unwrapped<typename Of::Value>;
@@ -404,14 +412,22 @@ constexpr Field field(std::string_view name, std::string_view help, Rule rule = 
           .read =
               [](Reader& reader, const Field& described, const boost::json::value& value,
                  void* object) {
-                detail::read_into(reader, described, value,
-                                  static_cast<typename Of::Owner*>(object)->*member);
+                detail::read_into(reader, described, value, static_cast<Owner*>(object)->*member);
               },
           .write =
               [](const Field& described, const void* object, boost::json::object& to) {
-                detail::write_from(described,
-                                   static_cast<const typename Of::Owner*>(object)->*member, to);
+                detail::write_from(described, static_cast<const Owner*>(object)->*member, to);
               }};
+}
+
+// Returns the fields of both, as one array.
+template <std::size_t a, std::size_t b>
+constexpr std::array<Field, a + b> joined(const std::array<Field, a>& first,
+                                          const std::array<Field, b>& second) {
+  std::array<Field, a + b> all{};
+  std::copy(first.begin(), first.end(), all.begin());
+  std::copy(second.begin(), second.end(), all.begin() + a);
+  return all;
 }
 
 }  // namespace carillon::server

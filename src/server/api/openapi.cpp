@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace carillon::server {
 
@@ -28,7 +29,7 @@ json::object number_schema(const Rule& rule) {
 }
 
 json::object text_schema(const Rule& rule) {
-  if (rule.form == &kTubeForm) return reference("schemas", "Name");
+  if (rule.form == &kTubeForm || rule.form == &kNameForm) return reference("schemas", "Name");
   json::object schema{{"type", "string"}};
   if (rule.form == &kKeyForm) {
     schema["minLength"] = 1;
@@ -36,6 +37,7 @@ json::object text_schema(const Rule& rule) {
   }
   if (rule.least > 0) schema["minLength"] = rule.least;
   if (rule.most != UINT64_MAX) schema["maxLength"] = rule.most;
+  if (!rule.format.empty()) schema["format"] = rule.format;
   return schema;
 }
 
@@ -47,6 +49,8 @@ json::object value_schema(const Field& field, bool is_answer, json::object& sche
       return text_schema(field.rule);
     case Type::kNumber:
       return number_schema(field.rule);
+    case Type::kReal:
+      return {{"type", "number"}};
     case Type::kFlag:
       return {{"type", "boolean"}};
     case Type::kDuration:
@@ -68,9 +72,15 @@ json::object value_schema(const Field& field, bool is_answer, json::object& sche
   return {};
 }
 
+std::string help_of(const Field& field) {
+  std::string help(field.help);
+  if (!field.rule.usual.empty()) help += fmt::format(" Default: {}.", field.rule.usual);
+  return help;
+}
+
 json::object field_schema(const Field& field, bool is_answer, json::object& schemas) {
   Field item = field;
-  if (field.is_list) item.rule = {.form = field.rule.form};
+  if (field.is_list) item.rule = {.form = field.rule.form, .format = field.rule.format};
   json::object schema = value_schema(item, is_answer, schemas);
   if (field.is_list) {
     schema = {{"type", "array"}, {"items", std::move(schema)}};
@@ -79,9 +89,8 @@ json::object field_schema(const Field& field, bool is_answer, json::object& sche
   }
   if (field.is_patch || field.rule.shows_null)
     schema = {{"oneOf", json::array{std::move(schema), {{"type", "null"}}}}};
-  std::string help(field.help);
-  if (!field.rule.usual.empty()) help += fmt::format(" Default: {}.", field.rule.usual);
-  if (!help.empty()) schema["description"] = help;
+  if (field.rule.is_told && !is_answer) schema["readOnly"] = true;
+  schema["description"] = help_of(field);
   return schema;
 }
 
@@ -107,6 +116,16 @@ json::object describe_shape(const Shape& shape, bool is_answer, const Operation*
   return schema;
 }
 
+// Returns the words, which have a space between two.
+std::vector<std::string_view> words_in(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    words.push_back(text.substr(0, text.find(' ')));
+    text.remove_prefix(std::min(text.size(), words.back().size() + 1));
+  }
+  return words;
+}
+
 json::array parameters_of(const Operation& operation, json::object& schemas) {
   json::array parameters;
   for (const Field& field : operation.request->fields) {
@@ -116,10 +135,12 @@ json::array parameters_of(const Operation& operation, json::object& schemas) {
     json::object parameter{{"name", field.name},
                            {"in", in_path ? "path" : "query"},
                            {"schema", std::move(schema)},
-                           {"description", field.help}};
+                           {"description", help_of(field)}};
     if (in_path || field.rule.needed) parameter["required"] = true;
     parameters.push_back(std::move(parameter));
   }
+  for (const std::string_view header : words_in(operation.headers))
+    parameters.push_back(reference("parameters", header));
   if (operation.method != "GET") parameters.push_back(reference("parameters", "Idempotency-Key"));
   return parameters;
 }
@@ -142,19 +163,25 @@ json::object responses_of(const Operation& operation) {
                          {"Idempotent-Replayed", {{"schema", {{"type", "string"}}}}}}}};
     responses["202"] = std::move(later);
   }
-  for (std::string_view left = operation.problems; !left.empty();) {
-    const std::string_view status = left.substr(0, left.find(' '));
-    left.remove_prefix(std::min(left.size(), status.size() + 1));
-    responses[status] = reference("responses", "Problem");
+  if (const Success& also = operation.also; also.status != 0) {
+    json::object other = responses.begin()->value().as_object();
+    other["description"] = also.help;
+    if (also.answer != nullptr) other["content"] = content_of(*also.answer);
+    responses[std::to_string(also.status)] = std::move(other);
   }
+  for (const std::string_view status : words_in(operation.problems))
+    responses[status] = reference("responses", "Problem");
   responses["default"] = reference("responses", "Problem");
   return responses;
 }
 
 json::object describe_one(const Operation& operation, json::object& schemas) {
   json::object told{{"operationId", operation.name}};
-  if (const std::string_view scope = name_of(operation.rights.needs); !scope.empty())
+  if (operation.rights.needs == Needs::kNothing) {
+    told["security"] = json::array();
+  } else if (const std::string_view scope = name_of(operation.rights.needs); !scope.empty()) {
     told["security"] = {json::object(), {{"token", json::array{json::value(scope)}}}};
+  }
   told["tags"] = json::array{json::value(operation.tag)};
   told["summary"] = operation.summary;
   told["parameters"] = parameters_of(operation, schemas);

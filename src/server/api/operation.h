@@ -31,6 +31,13 @@ namespace carillon::server {
 // Whether an operation may add changes to the store. One that does waits until the store has room.
 enum class Appends : std::uint8_t { kNo, kYes };
 
+// Another status with which an operation succeeds.
+struct Success {
+  unsigned status = 0;
+  std::string_view help = {};
+  const Shape* answer = nullptr;  // null: none
+};
+
 struct Operation {
   std::string_view method;
   // A part in braces is a field of the request: /v1/tubes/{tube}:pause.
@@ -42,9 +49,11 @@ struct Operation {
   Appends appends;
   std::string_view audited_as = {};  // empty: the audit does not name it
   unsigned status = 0;               // 0: 200 with an answer, 204 without one
-  std::string_view problems;         // the other statuses that it may answer, besides 401 and 403
+  std::string_view problems = {};    // the other statuses that it may answer, besides 401 and 403
+  std::string_view headers = {};     // parameters of openapi.json that it reads: If-There
   const Shape* answer = nullptr;     // null: none
   const Shape* later = nullptr;      // of a 202: the operation takes long, and goes on
+  Success also = {};
   // operation<function>() sets both.
   const Shape* request = nullptr;
   void (*run)(RequestContext&) = nullptr;
@@ -70,6 +79,11 @@ void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const
 template <class Answer>
 void answer(RequestContext& x, const Answer& with) {
   answer_fields(x, x.operation->status_of_answer(), kShape<Answer>, &with);
+}
+// The same of an operation that may make something.
+template <class Answer>
+void answer_made(RequestContext& x, const Answer& with, bool is_new) {
+  answer_fields(x, is_new ? 201 : 200, kShape<Answer>, &with);
 }
 // The same for what goes on, and is found at `location`.
 template <class Answer>

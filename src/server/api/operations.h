@@ -11,9 +11,10 @@ namespace carillon::server {
 // In the order in which openapi.json has them.
 std::span<const Operation* const> operations();
 
-// Parts of them, each beside its functions: bulk.cpp, dead.cpp, tubes.cpp.
+// Parts of them, each beside its functions.
 std::span<const Operation> bulk_operations();
 std::span<const Operation> dead_operations();
+std::span<const Operation> schedule_operations();
 std::span<const Operation> tube_operations();
 
 }  // namespace carillon::server

@@ -4,7 +4,9 @@
 //   {"tubes":[...],"next_page_token":"news"}
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "server/api/field.h"
@@ -23,5 +25,16 @@ inline constexpr std::string_view kNextPageHelp =
 inline constexpr Rule kNextPageRule{.shows_null = true};
 inline constexpr std::string_view kIncompleteHelp =
     "Jobs may be missing, because a file of the server is damaged.";
+
+// What is asked of a list in the order of names.
+struct ListByName {
+  std::uint32_t page_size = kUsuallyListed;
+  std::string page_token;
+};
+inline constexpr std::array kListByNameFields = {
+    field<&ListByName::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
+    field<&ListByName::page_token>("page_token", kPageTokenHelp)};
+template <>
+inline constexpr Shape kShape<ListByName> = {.name = "ListByName", .fields = kListByNameFields};
 
 }  // namespace carillon::server

@@ -98,7 +98,7 @@ void begin_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
   find_tubes(x, list);
 }
 
-void list_tubes(RequestContext& x, const ListTubes& asked) {
+void list_tubes(RequestContext& x, const ListByName& asked) {
   begin_tubes(
       x, std::make_shared<TubeList>(TubeList{.size = asked.page_size, .after = asked.page_token}));
 }

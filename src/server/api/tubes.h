@@ -109,16 +109,6 @@ inline constexpr Shape kShape<GroupPage> = {.name = "GroupPage", .fields = kGrou
 
 // --- What is asked for.
 
-struct ListTubes {
-  std::uint32_t page_size = kUsuallyListed;
-  std::string page_token;
-};
-inline constexpr std::array kListTubesFields = {
-    field<&ListTubes::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
-    field<&ListTubes::page_token>("page_token", kPageTokenHelp)};
-template <>
-inline constexpr Shape kShape<ListTubes> = {.name = "ListTubes", .fields = kListTubesFields};
-
 struct ListGroups {
   std::string tube;
   std::uint32_t page_size = kUsuallyListed;

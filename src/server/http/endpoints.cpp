@@ -18,7 +18,7 @@
 #include "server/api/problem.h"
 #include "server/http/filters.h"
 #include "server/http/job_fields.h"
-#include "server/http/preconditions.h"
+#include "server/api/preconditions.h"
 #include "server/http/routes.h"
 #include "server/push/pusher.h"
 #include "server/push/signature.h"

@@ -82,22 +82,6 @@ std::string_view name_of(queue::Ending ending) {
   return "unknown";
 }
 
-// version-trace-parent-flags, in small hexadecimal digits: W3C Trace Context, section 3.2.
-bool is_traceparent(std::string_view text) {
-  constexpr std::string_view kForm = "00-00000000000000000000000000000000-0000000000000000-00";
-  const bool has_form =
-      text.size() == kForm.size() &&
-      std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
-        return form == '-' ? c == '-' : (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-      });
-  if (!has_form || text.starts_with("ff")) return false;
-  // Ids of zeros stand for no trace, and no parent (W3C Trace Context, 3.2.2.3 and 3.2.2.4).
-  constexpr std::size_t kTrace = 3;
-  constexpr std::size_t kParent = 36;
-  return text.substr(kTrace, 32) != kForm.substr(kTrace, 32) &&
-         text.substr(kParent, 16) != kForm.substr(kParent, 16);
-}
-
 }  // namespace
 
 void set_text(json::object& object, std::string_view name, std::string_view text) {

@@ -99,13 +99,7 @@ void cancel_key(RequestContext& x);
 void list_jobs(RequestContext& x);
 
 // schedules.cpp
-void put_schedule(RequestContext& x);
-void answer_schedule(RequestContext& x);
-void delete_schedule(RequestContext& x);
-void pause_schedule(RequestContext& x);
-void resume_schedule(RequestContext& x);
 void trigger_schedule(RequestContext& x);
-void list_schedules(RequestContext& x);
 
 // endpoints.cpp
 void put_endpoint(RequestContext& x);

@@ -1,11 +1,11 @@
 // Preconditions of things without entity tags (preconditions.h).
-#include "server/http/preconditions.h"
+#include "server/api/preconditions.h"
 
 #include <fmt/format.h>
 
 #include "server/api/problem.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 void require_preconditions(const Request& request, bool is_there, std::string_view what) {
   const std::string_view wanted = request.header("if-match");
@@ -16,4 +16,4 @@ void require_preconditions(const Request& request, bool is_there, std::string_vi
     throw Problem(kChanged, fmt::format("{} is there already", what));
 }
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

@@ -9,11 +9,11 @@
 
 #include <string_view>
 
-#include "server/http/request_reader.h"
+#include "server/api/request.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 // Throws Problem (412) unless the request may be carried out.
 void require_preconditions(const Request& request, bool is_there, std::string_view what);
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

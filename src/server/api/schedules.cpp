@@ -1,0 +1,302 @@
+// Schedules: set, shown, paused, resumed, listed and deleted (schedules.h).
+#include "server/api/schedules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "carillon/queue/engine.h"
+#include "server/api/operations.h"
+#include "server/api/preconditions.h"
+#include "server/api/problem.h"
+#include "server/text/calendar.h"
+
+namespace carillon::server {
+
+namespace {
+
+// The next occurrences that a schedule shows.
+constexpr std::size_t kTimesShown = 5;
+
+Problem no_such_schedule(const std::string& name) {
+  return Problem(kNotFound, fmt::format("there is no schedule {}", name));
+}
+
+// --- From what is asked to what the engine takes.
+
+// Notes it if the expression or the zone cannot be read.
+void check_calendar(Reader& reader, std::string_view field, const std::string& cron,
+                    const std::string& zone) {
+  try {
+    cron_calendar()(cron, zone);
+  } catch (const std::invalid_argument& error) {
+    constexpr std::string_view kLibrary = "carillon: ";
+    std::string_view why = error.what();
+    if (why.starts_with(kLibrary)) why.remove_prefix(kLibrary.size());
+    reader.fault(field, std::string(why));
+  }
+}
+
+void check_times(Reader& reader, const NewSchedule& asked) {
+  const bool is_wrong = std::any_of(
+      reader.faults().begin(), reader.faults().end(),
+      [](const FieldFault& one) { return one.pointer == "/cron" || one.pointer == "/every"; });
+  if (!asked.cron && !asked.every && !is_wrong) reader.fault("cron", "write it, or every");
+  if (asked.cron && asked.every) reader.fault("every", "does not go with cron");
+  if (asked.start && !asked.every) reader.fault("start", "needs every");
+  if (asked.time_zone && !asked.cron) reader.fault("time_zone", "needs cron");
+  if (asked.gap && !asked.cron) reader.fault("gap", "needs cron");
+  if (asked.cron) {
+    check_calendar(reader, "cron", *asked.cron, "UTC");
+    check_calendar(reader, "time_zone", "@daily", asked.time_zone.value_or("UTC"));
+  }
+  if ((asked.catch_up == queue::CatchUp::kAll) != asked.catch_up_window.has_value())
+    reader.fault("catch_up_window", "goes with \"catch_up\":\"all\", which needs it");
+}
+
+void apply_job(Reader& reader, const ScheduledJob& asked, queue::Schedule& schedule) {
+  schedule.tube = asked.tube;
+  schedule.priority = asked.priority;
+  schedule.ttr = asked.ttr.ms;
+  schedule.group = asked.group.value_or(Bytes()).bytes;
+  if (asked.retry) {
+    reader.within("retry", [&] { apply(reader, *asked.retry, schedule.retry); });
+    schedule.retry.counts_empty = schedule.retry == queue::RetryPolicy();
+  }
+  schedule.expires_in = asked.expires_in.value_or(Duration()).ms;
+  schedule.at_expiry = asked.at_expiry.value_or(queue::AtExpiry::kDrop);
+  if (asked.at_expiry && !asked.expires_in) reader.fault("at_expiry", "needs expires_in");
+  schedule.attributes = kept_attributes(reader, asked);
+  schedule.body = asked.body.value_or(Bytes()).bytes;
+}
+
+queue::Schedule schedule_of(Reader& reader, const NewSchedule& asked) {
+  check_times(reader, asked);
+  queue::Schedule schedule{.cron = asked.cron.value_or(""),
+                           .zone = asked.time_zone.value_or("UTC"),
+                           .run_after_gap = asked.gap != Gap::kSkip,
+                           .every = asked.every.value_or(Duration()).ms,
+                           .catch_up = asked.catch_up,
+                           .catch_up_window = asked.catch_up_window.value_or(Duration()).ms,
+                           .overlap = asked.overlap,
+                           .spread = asked.spread.ms};
+  if (asked.start) schedule.start = asked.start->at;
+  reader.within("job", [&] { apply_job(reader, asked.job, schedule); });
+  return schedule;
+}
+
+void require_size(const RequestContext& x, std::string_view body) {
+  const std::size_t most =
+      std::min<std::size_t>(x.service().options().max_job_size, queue::kMaxScheduleBody);
+  if (body.size() > most)
+    throw Problem(kTooLarge, fmt::format("the body of the job has {} bytes; the limit is {}",
+                                         body.size(), most));
+}
+
+// --- From what there is to what is told.
+
+ScheduledJob job_of(const queue::Schedule& schedule, bool with_body) {
+  ScheduledJob job;
+  show_attributes(schedule.attributes, job);
+  job.tube = schedule.tube;
+  job.priority = schedule.priority;
+  job.ttr.ms = schedule.ttr;
+  if (!schedule.group.empty()) job.group = Bytes{schedule.group};
+  if (schedule.retry != queue::RetryPolicy()) job.retry = retry_of(schedule.retry);
+  if (schedule.expires_in > 0) {
+    job.expires_in = Duration{schedule.expires_in};
+    job.at_expiry = schedule.at_expiry;
+  }
+  if (with_body) job.body = Bytes{schedule.body};
+  return job;
+}
+
+NewSchedule settings_of(const queue::ScheduleRecord& record, bool with_body) {
+  const queue::Schedule& schedule = record.schedule;
+  NewSchedule told;
+  told.name = record.name;
+  if (schedule.cron.empty()) {
+    told.every = Duration{schedule.every};
+    told.start = Moment{schedule.start.value_or(0)};
+  } else {
+    told.cron = schedule.cron;
+    told.time_zone = schedule.zone;
+    told.gap = schedule.run_after_gap ? Gap::kAfter : Gap::kSkip;
+  }
+  told.catch_up = schedule.catch_up;
+  if (schedule.catch_up == queue::CatchUp::kAll)
+    told.catch_up_window = Duration{schedule.catch_up_window};
+  told.overlap = schedule.overlap;
+  told.spread.ms = schedule.spread;
+  told.job = job_of(schedule, with_body);
+  return told;
+}
+
+Schedule shown(const queue::ScheduleView& view, bool with_body) {
+  const queue::ScheduleRecord& record = view.record;
+  const auto in_zone = [&](queue::UtcMs at) { return format_in_zone(at, record.schedule.zone); };
+  Schedule told{settings_of(record, with_body)};
+  told.paused = record.paused;
+  if (!view.broken.empty()) told.broken = view.broken;
+  told.fired = record.fired;
+  told.skipped = record.skipped;
+  if (record.last_job != 0) told.last_job = record.last_job;
+  if (record.last_occurrence != 0) told.last = in_zone(record.last_occurrence);
+  if (record.waiting != 0) told.waiting = in_zone(record.waiting);
+  told.created.at = record.created;
+  for (const queue::UtcMs at : view.next) told.next.push_back(in_zone(at));
+  return told;
+}
+
+// --- The functions.
+
+Schedule get_schedule(RequestContext& x, const ScheduleName& asked) {
+  const auto view = x.engine().schedule(x.now(), asked.name, kTimesShown);
+  if (!view) throw no_such_schedule(asked.name);
+  return shown(*view, true);
+}
+
+// Makes it, or changes what it is: what it has put and counted stays.
+void put_schedule(RequestContext& x, const NewSchedule& asked, Reader& reader) {
+  const queue::Schedule schedule = schedule_of(reader, asked);
+  reader.throw_if_any();
+  require_size(x, schedule.body);
+  x.require_room();
+  const auto before = x.engine().schedule(x.now(), asked.name, 0);
+  const std::string what = "the schedule " + asked.name;
+  x.require_tube(schedule.tube);
+  if (before) x.require_tube_of(what, before->record.schedule.tube);
+  require_preconditions(x.request, before.has_value(), what);
+  x.engine().set_schedule(x.now(), asked.name, schedule);
+  const auto view = x.engine().schedule(x.now(), asked.name, kTimesShown);
+  answer_made(x, shown(view.value(), true), !before);
+}
+
+void answer_done(RequestContext& x, const std::string& name, const queue::Outcome& outcome) {
+  if (!outcome.done) throw no_such_schedule(name);
+  x.answer({.status = 204, .durable_at = outcome.durable_at});
+}
+
+void delete_schedule(RequestContext& x, const ScheduleName& asked) {
+  answer_done(x, asked.name, x.engine().remove_schedule(x.now(), asked.name));
+}
+
+void pause_schedule(RequestContext& x, const ScheduleName& asked) {
+  answer_done(x, asked.name, x.engine().pause_schedule(x.now(), asked.name));
+}
+
+void resume_schedule(RequestContext& x, const ScheduleName& asked) {
+  answer_done(x, asked.name, x.engine().resume_schedule(x.now(), asked.name));
+}
+
+// The schedules that the caller may see, as far as they were looked at.
+struct ScheduleList {
+  std::size_t most;
+  std::string last;  // that was looked at
+  SchedulePage page = {};
+};
+
+// A step shows a few, because to find the next times of a schedule may take part of a millisecond.
+// The list ends when one more may be seen than the page has: so the page's token is the name of a
+// schedule that it shows.
+void show_some(RequestContext& x, const std::shared_ptr<ScheduleList>& list) {
+  constexpr std::size_t kLookedAt = 16;
+  constexpr std::size_t kShown = 4;
+  std::vector<Schedule>& schedules = list->page.schedules;
+  const std::vector<std::string> names = x.engine().schedules(list->last, kLookedAt);
+  if (names.empty()) return answer(x, list->page);
+  std::size_t shown_now = 0;
+  for (const std::string& name : names) {
+    if (shown_now == kShown) break;
+    const auto found = x.engine().schedule(x.now(), name, 0);
+    if (found && x.may_use(found->record.schedule.tube)) {
+      if (schedules.size() == list->most) {
+        list->page.next_page_token = schedules.back().name;
+        return answer(x, list->page);
+      }
+      schedules.push_back(shown(*x.engine().schedule(x.now(), name, kTimesShown), false));
+      x.hold(1 << 10);
+      ++shown_now;
+    }
+    list->last = name;
+  }
+  x.later([list](RequestContext& then) { show_some(then, list); });
+}
+
+void list_schedules(RequestContext& x, const ListByName& asked) {
+  show_some(x, std::make_shared<ScheduleList>(
+                   ScheduleList{.most = asked.page_size, .last = asked.page_token}));
+}
+
+// --- The rows.
+
+constexpr Rights kPutSchedule{Needs::kPut, Reach::kSchedule};
+
+constexpr std::array kScheduleRows = {
+    operation<list_schedules>({.method = "GET",
+                               .path = "/v1/schedules",
+                               .name = "listSchedules",
+                               .tag = "schedules",
+                               .summary = "Lists schedules by name.",
+                               .rights = {Needs::kRead, Reach::kChecked},
+                               .appends = Appends::kNo,
+                               .problems = "400",
+                               .answer = &kShape<SchedulePage>}),
+    operation<put_schedule>({.method = "PUT",
+                             .path = "/v1/schedules/{name}",
+                             .name = "putSchedule",
+                             .tag = "schedules",
+                             .summary = "Makes a schedule, or changes it.",
+                             .rights = {Needs::kPut, Reach::kChecked},
+                             .appends = Appends::kYes,
+                             .audited_as = "schedule:put",
+                             .problems = "400 412 413 422 503",
+                             .headers = "If-There If-None-There",
+                             .answer = &kShape<Schedule>,
+                             .also = {201, "It is new.", &kShape<Schedule>}}),
+    operation<get_schedule>({.method = "GET",
+                             .path = "/v1/schedules/{name}",
+                             .name = "getSchedule",
+                             .tag = "schedules",
+                             .summary = "Shows a schedule with its next five times.",
+                             .rights = {Needs::kRead, Reach::kSchedule},
+                             .appends = Appends::kNo,
+                             .problems = "404"}),
+    operation<pause_schedule>({.method = "POST",
+                               .path = "/v1/schedules/{name}:pause",
+                               .name = "pauseSchedule",
+                               .tag = "schedules",
+                               .summary = "What comes meanwhile is skipped.",
+                               .rights = kPutSchedule,
+                               .appends = Appends::kYes,
+                               .audited_as = "schedule:pause",
+                               .problems = "404 422"}),
+    operation<resume_schedule>({.method = "POST",
+                                .path = "/v1/schedules/{name}:resume",
+                                .name = "resumeSchedule",
+                                .tag = "schedules",
+                                .summary = "It fires again.",
+                                .rights = kPutSchedule,
+                                .appends = Appends::kYes,
+                                .audited_as = "schedule:resume",
+                                .problems = "404 422"}),
+    operation<delete_schedule>({.method = "DELETE",
+                                .path = "/v1/schedules/{name}",
+                                .name = "deleteSchedule",
+                                .tag = "schedules",
+                                .summary = "Deletes it. Its jobs stay.",
+                                .rights = kPutSchedule,
+                                .appends = Appends::kYes,
+                                .audited_as = "schedule:delete",
+                                .problems = "404 422"})};
+
+}  // namespace
+
+std::span<const Operation> schedule_operations() {
+  return kScheduleRows;
+}
+
+}  // namespace carillon::server

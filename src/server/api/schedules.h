@@ -1,0 +1,162 @@
+// Schedules, as the API has them: what is asked for, and what is told.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carillon/queue/schedule.h"
+#include "server/api/attributes.h"
+#include "server/api/field.h"
+#include "server/api/limits.h"
+#include "server/api/names.h"
+#include "server/api/page.h"
+
+namespace carillon::server {
+
+template <>
+struct Words<queue::AtExpiry> {
+  static constexpr std::array<std::string_view, 2> all = {"drop", "dead"};
+};
+template <>
+struct Words<queue::CatchUp> {
+  static constexpr std::array<std::string_view, 3> all = {"none", "last", "all"};
+};
+template <>
+struct Words<queue::Overlap> {
+  static constexpr std::array<std::string_view, 3> all = {"allow", "skip", "queue"};
+};
+enum class Gap : std::uint8_t { kSkip, kAfter };
+template <>
+struct Words<Gap> {
+  static constexpr std::array<std::string_view, 2> all = {"skip", "after"};
+};
+
+// --- The job that a schedule puts, both ways.
+
+struct ScheduledJob : AllAttributes {
+  std::string tube = "default";
+  queue::Priority priority = kUsualPriority;
+  Duration ttr{60'000};
+  std::optional<Bytes> group = {};
+  std::optional<RetryPatch> retry = {};
+  std::optional<Duration> expires_in = {};
+  std::optional<queue::AtExpiry> at_expiry = {};
+  std::optional<Bytes> body = {};
+};
+inline constexpr auto kScheduledJobFields = joined(
+    std::array{
+        field<&ScheduledJob::tube>("tube", "Where it is put.",
+                                   {.usual = "default", .form = &kTubeForm}),
+        field<&ScheduledJob::priority>("priority", "0 is the most urgent.", {.usual = "65536"}),
+        field<&ScheduledJob::ttr>(
+            "ttr", "How long a worker may hold it.",
+            {.least = queue::kMinTtr, .most = queue::kMaxTtr, .usual = "60s"}),
+        field<&ScheduledJob::group>("group", "Groups of a tube take turns.", {.form = &kKeyForm}),
+        field<&ScheduledJob::retry>("retry", "Its own policy, instead of the tube's."),
+        field<&ScheduledJob::expires_in>(
+            "expires_in", "This long after the job is due, no worker gets it any more.",
+            {.least = 1, .most = queue::kMaxScheduleSpan}),
+        field<&ScheduledJob::at_expiry>("at_expiry", "What becomes of it then.", {.usual = "drop"}),
+        field<&ScheduledJob::body>("body", "Up to 64 KiB. A list leaves it out."),
+        field<&ScheduledJob::attributes, ScheduledJob>(
+            "attributes", "What other clients keep with the job.", {.is_told = true})},
+    kAttributeFields<ScheduledJob>);
+template <>
+inline constexpr Shape kShape<ScheduledJob> = {.name = "ScheduledJob",
+                                               .fields = kScheduledJobFields};
+
+// --- What is asked for.
+
+struct NewSchedule {
+  std::string name;
+  std::optional<std::string> cron = {};
+  std::optional<std::string> time_zone = {};
+  std::optional<Gap> gap = {};
+  std::optional<Duration> every = {};
+  std::optional<Moment> start = {};
+  queue::CatchUp catch_up = queue::CatchUp::kLast;
+  std::optional<Duration> catch_up_window = {};
+  queue::Overlap overlap = queue::Overlap::kAllow;
+  Duration spread = {};
+  ScheduledJob job;
+};
+inline constexpr Rule kScheduleTextRule{.least = 1, .most = queue::kMaxScheduleText};
+template <class Of>
+inline constexpr std::array kNewScheduleFields = {
+    field<&Of::name, Of>("name", "The schedule.", {.form = &kNameForm}),
+    field<&Of::cron, Of>("cron", "Five or six fields, or @daily; or write every.",
+                         kScheduleTextRule),
+    field<&Of::time_zone, Of>("time_zone", "Whose clocks cron means.",
+                              {.least = 1, .most = queue::kMaxScheduleText, .usual = "UTC"}),
+    field<&Of::gap, Of>("gap", "What a time of day does that the zone's clocks skip.",
+                        {.usual = "after"}),
+    field<&Of::every, Of>("every", "From one time to the next.",
+                          {.least = queue::kMinEvery, .most = queue::kMaxScheduleSpan}),
+    field<&Of::start, Of>("start", "The first time; without it, one period from now."),
+    field<&Of::catch_up, Of>("catch_up", "Which times fire that the server has missed.",
+                             {.usual = "last"}),
+    field<&Of::catch_up_window, Of>("catch_up_window", "How old they may be; goes with all.",
+                                    {.most = queue::kMaxScheduleSpan}),
+    field<&Of::overlap, Of>("overlap", "What a time does while the job before is there.",
+                            {.usual = "allow"}),
+    field<&Of::spread, Of>("spread", "Each job is due later by up to this.",
+                           {.most = queue::kMaxScheduleSpan, .usual = "0s"}),
+    field<&Of::job, Of>("job", "What is put each time.")};
+template <>
+inline constexpr Shape kShape<NewSchedule> = {.name = "NewSchedule",
+                                              .fields = kNewScheduleFields<NewSchedule>};
+
+struct ScheduleName {
+  std::string name;
+};
+inline constexpr std::array kScheduleNameFields = {
+    field<&ScheduleName::name>("name", "The schedule.")};
+template <>
+inline constexpr Shape kShape<ScheduleName> = {.name = "ScheduleName",
+                                               .fields = kScheduleNameFields};
+
+// --- What is told.
+
+struct Schedule : NewSchedule {
+  bool paused = false;
+  std::optional<std::string> broken = {};
+  std::uint64_t fired = 0;
+  std::uint64_t skipped = 0;
+  std::optional<queue::JobId> last_job = {};
+  std::optional<std::string> last = {};
+  std::optional<std::string> waiting = {};
+  Moment created = {};
+  std::vector<std::string> next = {};
+};
+inline constexpr Rule kZonedRule{.format = "date-time"};
+inline constexpr auto kScheduleFields = joined(
+    kNewScheduleFields<Schedule>,
+    std::array{
+        field<&Schedule::paused>("paused", "It does not fire."),
+        field<&Schedule::broken>("broken", "Why cron or the zone cannot be read any more."),
+        field<&Schedule::fired>("fired", "Times that have put a job."),
+        field<&Schedule::skipped>("skipped", "Times that have put none."),
+        field<&Schedule::last_job>("last_job", "The job that was put last."),
+        field<&Schedule::last>("last", "The time for which it was put, in the zone.", kZonedRule),
+        field<&Schedule::waiting>("waiting", "The time that waits for the job before.", kZonedRule),
+        field<&Schedule::created>("created", "When it was made."),
+        field<&Schedule::next>("next", "The next five times, in the zone.", kZonedRule)});
+template <>
+inline constexpr Shape kShape<Schedule> = {.name = "Schedule", .fields = kScheduleFields};
+
+struct SchedulePage {
+  std::vector<Schedule> schedules = {};
+  std::optional<std::string> next_page_token = {};
+};
+inline constexpr std::array kSchedulePageFields = {
+    field<&SchedulePage::schedules>("schedules", "By name, without the bodies of their jobs."),
+    field<&SchedulePage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
+template <>
+inline constexpr Shape kShape<SchedulePage> = {.name = "SchedulePage",
+                                               .fields = kSchedulePageFields};
+
+}  // namespace carillon::server
