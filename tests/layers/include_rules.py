@@ -49,9 +49,9 @@ APART = [{"src/queue/engine/", "src/queue/store/"}]
 DOORS = {
     "text": set(),
     "net": {"text"},
-    "api": {"text", "net"},
-    "push": {"text", "net", "api"},
-    "metrics": {"text", "net", "api", "push"},
+    "api": {"text", "net", "push", "metrics"},
+    "push": {"text", "net"},
+    "metrics": {"text", "net", "push"},
     "beanstalk": {"text", "net", "api", "metrics"},
     "http": {"text", "net", "api", "push", "metrics"},
 }

@@ -80,6 +80,10 @@ void read_request(const RequestContext& x, Reader& reader, const Shape& shape, v
   read_fields(reader, shape, operation.has_query() ? query : body, into, is_elsewhere);
 }
 
+void answer_at_once(RequestContext& x, const json::object& with) {
+  x.answer({.status = x.operation->status_of_answer(), .body = json::serialize(with)});
+}
+
 void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const void* answer,
                    std::string location) {
   Reply reply{.status = status,

@@ -80,6 +80,8 @@ template <class Answer>
 void answer(RequestContext& x, const Answer& with) {
   answer_fields(x, x.operation->status_of_answer(), kShape<Answer>, &with);
 }
+// The same at once: for an answer that tells of no change.
+void answer_at_once(RequestContext& x, const boost::json::object& with);
 // The same of an operation that may make something.
 template <class Answer>
 void answer_made(RequestContext& x, const Answer& with, bool is_new) {

@@ -14,6 +14,7 @@ std::span<const Operation* const> operations();
 // Parts of them, each beside its functions.
 std::span<const Operation> bulk_operations();
 std::span<const Operation> dead_operations();
+std::span<const Operation> endpoint_operations();
 std::span<const Operation> schedule_operations();
 std::span<const Operation> tube_operations();
 

@@ -101,16 +101,6 @@ void list_jobs(RequestContext& x);
 // schedules.cpp
 void trigger_schedule(RequestContext& x);
 
-// endpoints.cpp
-void put_endpoint(RequestContext& x);
-void answer_endpoint(RequestContext& x);
-void delete_endpoint(RequestContext& x);
-void pause_endpoint(RequestContext& x);
-void resume_endpoint(RequestContext& x);
-void rotate_endpoint(RequestContext& x);
-void test_endpoint(RequestContext& x);
-void list_endpoints(RequestContext& x);
-
 // leases.cpp
 void reserve_jobs(RequestContext& x);
 void ack_lease(RequestContext& x);

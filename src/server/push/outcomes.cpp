@@ -170,10 +170,10 @@ std::string why_disabled(const queue::Endpoint& endpoint) {
   return {};
 }
 
-std::string_view state_of(const queue::Endpoint& endpoint, const PushStatus& status) {
-  if (!why_disabled(endpoint).empty()) return "disabled";
-  if (endpoint.paused) return "paused";
-  return status.rests_for > 0 ? "resting" : "enabled";
+EndpointState state_of(const queue::Endpoint& endpoint, const PushStatus& status) {
+  if (!why_disabled(endpoint).empty()) return EndpointState::kDisabled;
+  if (endpoint.paused) return EndpointState::kPaused;
+  return status.rests_for > 0 ? EndpointState::kResting : EndpointState::kEnabled;
 }
 
 PushStatus Pusher::status(std::string_view name) const {
@@ -199,12 +199,12 @@ void Pusher::tell(metrics::Exposition& text) const {
     text.sample({{"endpoint", name}, {"outcome", "throttled"}}, told.throttled);
   }
   text.family("carillon_push_endpoints", Kind::kGauge, "Endpoints, by state.");
-  for (const std::string_view state : {"enabled", "resting", "paused", "disabled"}) {
-    const auto count = std::count_if(targets_.begin(), targets_.end(), [&](const auto& each) {
-      return !each.second->removed && state_of(each.second->endpoint, status(each.first)) == state;
-    });
-    text.sample({{"state", state}}, static_cast<std::uint64_t>(count));
-  }
+  std::array<std::uint64_t, kEndpointStates.size()> counts{};
+  for (const auto& [name, target] : targets_)
+    if (!target->removed)
+      ++counts.at(static_cast<std::size_t>(state_of(target->endpoint, status(name))));
+  for (std::size_t state = 0; state < counts.size(); ++state)
+    text.sample({{"state", kEndpointStates.at(state)}}, counts.at(state));
   text.family("carillon_push_in_flight", Kind::kGauge, "Jobs that are being pushed.");
   for (const auto& [name, target] : targets_)
     text.sample({{"endpoint", name}}, std::uint64_t{target->in_flight});

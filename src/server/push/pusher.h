@@ -22,6 +22,7 @@
 // Thread safety: none; it belongs to the thread of the event loop.
 #pragma once
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -80,8 +81,10 @@ struct PushStatus {
 // Returns why nothing is posted to the endpoint: it was disabled, or its URL is not valid (a
 // program that embeds the queue may have set any). Returns an empty string if it is not disabled.
 std::string why_disabled(const queue::Endpoint& endpoint);
-// The state in a word: enabled, resting, paused or disabled.
-std::string_view state_of(const queue::Endpoint& endpoint, const PushStatus& status);
+enum class EndpointState : std::uint8_t { kEnabled, kResting, kPaused, kDisabled };
+inline constexpr std::array<std::string_view, 4> kEndpointStates = {"enabled", "resting", "paused",
+                                                                    "disabled"};
+EndpointState state_of(const queue::Endpoint& endpoint, const PushStatus& status);
 
 class Pusher {
  public:

@@ -1,0 +1,349 @@
+// Endpoints: set, shown, paused, resumed, tried out, listed and deleted (endpoints.h).
+#include "server/api/endpoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <chrono>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "carillon/queue/engine.h"
+#include "server/api/operations.h"
+#include "server/api/preconditions.h"
+#include "server/api/problem.h"
+#include "server/push/signature.h"
+#include "server/push/webhook.h"
+#include "server/text/duration.h"
+
+namespace carillon::server {
+
+Secret Text<Secret>::parse(std::string_view text) {
+  return {push::decode_secret(text)};
+}
+
+std::string Text<Secret>::show(const Secret& secret) {
+  return push::encode_secret(secret.bytes);
+}
+
+namespace {
+
+constexpr std::size_t kMostHeaders = 32;
+
+// Throws Problem if there is none, or if the caller's token is not good for its tube.
+const queue::Endpoint& find_endpoint(RequestContext& x, const std::string& name) {
+  const auto& all = x.engine().endpoints();
+  const auto found = all.find(name);
+  if (found == all.end()) throw Problem(kNotFound, fmt::format("there is no endpoint {}", name));
+  x.require_tube_of("the endpoint " + name, found->second.tube);
+  return found->second;
+}
+
+// --- From what is asked to what the engine takes.
+
+void check_url(RequestContext& x, Reader& reader, const std::string& url) {
+  if (url.empty()) return;  // which is noted
+  try {
+    const std::string host = push::parse_target(url).host;
+    if (const push::Pusher* const pusher = x.service().pusher())
+      pusher->guard().require_allowed(host);
+  } catch (const std::invalid_argument& error) {
+    reader.fault("url", error.what());
+  }
+}
+
+bool is_header_name(std::string_view name) {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !name.empty() && std::all_of(name.begin(), name.end(), [&](char byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || kMarks.find(byte) != std::string_view::npos;
+  });
+}
+
+void read_header(Reader& reader, const std::string& name, const boost::json::value& value,
+                 queue::Endpoint& endpoint) {
+  const std::string text(value.is_string() ? std::string_view(value.get_string()) : "");
+  const auto is_printable = [](char byte) { return byte >= ' ' && byte <= '~'; };
+  if (!is_header_name(name)) {
+    reader.fault(name, "not the name of a header");
+  } else if (push::is_own_header(name)) {
+    reader.fault(name, "is set by the server");
+  } else if (!value.is_string() || !std::all_of(text.begin(), text.end(), is_printable)) {
+    reader.fault(name, "a value is a text of printable ASCII");
+  } else {
+    endpoint.headers.emplace_back(name, text);
+  }
+}
+
+queue::Endpoint endpoint_of(RequestContext& x, Reader& reader, const NewEndpoint& asked) {
+  check_url(x, reader, asked.url);
+  queue::Endpoint endpoint{.url = asked.url,
+                           .tube = asked.tube,
+                           .format = asked.format,
+                           .concurrency = asked.concurrency,
+                           .timeout = asked.timeout.ms};
+  for (const Secret& secret : asked.secrets) endpoint.secrets.push_back(secret.bytes);
+  const boost::json::object headers = asked.headers.value_or(Json()).object;
+  if (headers.size() > kMostHeaders)
+    reader.fault("headers", fmt::format("at most {} headers", kMostHeaders));
+  reader.within("headers", [&] {
+    for (const auto& [name, value] : headers)
+      read_header(reader, std::string(name), value, endpoint);
+  });
+  return endpoint;
+}
+
+// --- From what there is to what is told.
+
+std::vector<ToldSecret> secrets_of(const queue::Endpoint& endpoint, queue::UtcMs now) {
+  std::vector<ToldSecret> secrets;
+  for (const std::string& secret : push::secrets_at(endpoint, now)) {
+    ToldSecret told{.fingerprint = push::fingerprint_of(secret)};
+    if (!secrets.empty() && endpoint.other_secrets_until != 0)
+      told.until = Moment{endpoint.other_secrets_until};
+    secrets.push_back(std::move(told));
+  }
+  return secrets;
+}
+
+Endpoint shown(RequestContext& x, const std::string& name, const queue::Endpoint& endpoint) {
+  push::PushStatus status;
+  if (const push::Pusher* const pusher = x.service().pusher()) status = pusher->status(name);
+  Endpoint told{.name = name,
+                .url = endpoint.url,
+                .tube = endpoint.tube,
+                .secrets = secrets_of(endpoint, x.now().utc_ns / 1'000'000),
+                .format = endpoint.format,
+                .concurrency = endpoint.concurrency,
+                .timeout = {endpoint.timeout},
+                .state = push::state_of(endpoint, status),
+                .created = {endpoint.created},
+                .in_flight = status.in_flight,
+                .delivered = status.delivered,
+                .retried = status.retried,
+                .dead = status.dead,
+                .throttled = status.throttled};
+  for (const auto& header : endpoint.headers) told.headers.push_back(header.first);
+  if (std::string why = push::why_disabled(endpoint); !why.empty()) told.disabled = std::move(why);
+  if (status.rests_for > 0) told.rests_for = Duration{status.rests_for};
+  if (!status.last_error.empty()) {
+    told.last_error = status.last_error;
+    told.last_error_at = Moment{status.last_error_at};
+  }
+  return told;
+}
+
+// --- The functions.
+
+Endpoint set(RequestContext& x, const std::string& name, const queue::Endpoint& endpoint) {
+  try {
+    x.engine().set_endpoint(x.now(), name, endpoint);
+  } catch (const std::invalid_argument& error) {
+    throw Problem(kBadField, error.what());
+  } catch (const queue::OverLimit& error) {
+    throw Problem(kConflict, error.what());
+  }
+  return shown(x, name, find_endpoint(x, name));
+}
+
+// Makes it, or puts another in its place. Without secrets it keeps those it has, or gets one.
+void put_endpoint(RequestContext& x, const NewEndpoint& asked, Reader& reader) {
+  queue::Endpoint endpoint = endpoint_of(x, reader, asked);
+  reader.throw_if_any();
+  x.require_tube(endpoint.tube);
+  x.require_room();
+  const auto& all = x.engine().endpoints();
+  const auto before = all.find(asked.name);
+  const bool is_new = before == all.end();
+  const std::string what = "the endpoint " + asked.name;
+  if (!is_new) x.require_tube_of(what, before->second.tube);
+  require_preconditions(x.request, !is_new, what);
+  if (!is_new) {
+    endpoint.paused = before->second.paused;
+    endpoint.newer = before->second.newer;
+    if (endpoint.secrets.empty()) {
+      endpoint.secrets = before->second.secrets;
+      endpoint.other_secrets_until = before->second.other_secrets_until;
+    }
+  }
+  const bool needs_secret = endpoint.secrets.empty();
+  if (needs_secret) endpoint.secrets = {push::generate_secret()};
+  Endpoint told = set(x, asked.name, endpoint);
+  if (needs_secret) told.secret = Secret{endpoint.secrets.front()};
+  answer_made(x, told, is_new);
+  x.outcome = fmt::format("{}: the jobs of {} go to {}", is_new ? "made" : "changed", endpoint.tube,
+                          push::parse_target(endpoint.url).authority);
+}
+
+Endpoint get_endpoint(RequestContext& x, const EndpointName& asked) {
+  return shown(x, asked.name, find_endpoint(x, asked.name));
+}
+
+Endpoint pause_endpoint(RequestContext& x, const EndpointName& asked) {
+  queue::Endpoint endpoint = find_endpoint(x, asked.name);
+  endpoint.paused = true;
+  return set(x, asked.name, endpoint);
+}
+
+// One that is disabled or that rests, too.
+Endpoint resume_endpoint(RequestContext& x, const EndpointName& asked) {
+  queue::Endpoint endpoint = find_endpoint(x, asked.name);
+  endpoint.paused = false;
+  endpoint.disabled.clear();
+  if (push::Pusher* const pusher = x.service().pusher()) pusher->end_rest(asked.name);
+  return set(x, asked.name, endpoint);
+}
+
+// A new secret signs from now on. Those before do so, too, for a while.
+Endpoint rotate_endpoint(RequestContext& x, const RotateEndpoint& asked) {
+  queue::Endpoint endpoint = find_endpoint(x, asked.name);
+  x.require_room();
+  const queue::UtcMs now = x.now().utc_ns / 1'000'000;
+  const auto before = push::secrets_at(endpoint, now);
+  std::vector<std::string> secrets{push::generate_secret()};
+  if (asked.overlap.ms > 0) secrets.insert(secrets.end(), before.begin(), before.end());
+  secrets.resize(std::min(secrets.size(), kMostSecrets));
+  endpoint.secrets = std::move(secrets);
+  endpoint.other_secrets_until = now + asked.overlap.ms;
+  Endpoint told = set(x, asked.name, endpoint);
+  told.secret = Secret{endpoint.secrets.front()};
+  x.outcome =
+      fmt::format("a new secret; those before sign for {} more", shown_duration(asked.overlap.ms));
+  return told;
+}
+
+void answer_trial(RequestContext& x, const push::PostResult& result) {
+  Trial told;
+  if (result.status != 0) told.status = result.status;
+  if (!result.error.empty()) told.error = result.error;
+  if (!result.excerpt.empty()) told.answer = result.excerpt;
+  told.took.ms = static_cast<queue::Millis>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(result.took).count());
+  x.outcome = result.status == 0 ? result.error : fmt::format("HTTP {}", result.status);
+  answer_at_once(x, write(told));
+}
+
+// The answer tells what the endpoint has answered, whatever that is.
+void test_endpoint(RequestContext& x, const EndpointName& asked) {
+  const queue::Endpoint& endpoint = find_endpoint(x, asked.name);
+  push::Pusher* const pusher = x.service().pusher();
+  if (pusher == nullptr || !pusher->try_out(x.client(), asked.name, endpoint))
+    throw Problem(kConflict, fmt::format("{} tests are under way, and there may be no more",
+                                         push::kMostTrials));
+  x.await_trial(answer_trial);
+}
+
+void delete_endpoint(RequestContext& x, const EndpointName& asked) {
+  find_endpoint(x, asked.name);
+  const queue::Outcome outcome = x.engine().remove_endpoint(x.now(), asked.name);
+  x.answer({.status = 204, .durable_at = outcome.durable_at});
+}
+
+EndpointPage list_endpoints(RequestContext& x, const ListByName& asked) {
+  const auto& all = x.engine().endpoints();
+  EndpointPage page;
+  for (auto at = all.upper_bound(asked.page_token); at != all.end(); ++at) {
+    if (!x.may_use(at->second.tube)) continue;
+    if (page.endpoints.size() == asked.page_size) {
+      page.next_page_token = page.endpoints.back().name;
+      break;
+    }
+    page.endpoints.push_back(shown(x, at->first, at->second));
+    x.hold(1 << 10);
+  }
+  return page;
+}
+
+// --- The rows.
+
+constexpr Rights kAdminOfEndpoints{Needs::kAdmin, Reach::kChecked};
+
+constexpr std::array kEndpointRows = {
+    operation<list_endpoints>({.method = "GET",
+                               .path = "/v1/endpoints",
+                               .name = "listEndpoints",
+                               .tag = "endpoints",
+                               .summary = "Lists endpoints by name.",
+                               .rights = kAdminOfEndpoints,
+                               .appends = Appends::kNo,
+                               .problems = "400"}),
+    operation<put_endpoint>(
+        {.method = "PUT",
+         .path = "/v1/endpoints/{name}",
+         .name = "putEndpoint",
+         .tag = "endpoints",
+         .summary = "Makes an endpoint, or puts another in its place, and enables it.",
+         .rights = kAdminOfEndpoints,
+         .appends = Appends::kYes,
+         .audited_as = "endpoint:put",
+         .problems = "400 409 412 422 503",
+         .headers = "If-There If-None-There",
+         .answer = &kShape<Endpoint>,
+         .also = {201, "It is new.", &kShape<Endpoint>}}),
+    operation<get_endpoint>({.method = "GET",
+                             .path = "/v1/endpoints/{name}",
+                             .name = "getEndpoint",
+                             .tag = "endpoints",
+                             .summary = "Shows an endpoint, but no secret.",
+                             .rights = kAdminOfEndpoints,
+                             .appends = Appends::kNo,
+                             .problems = "404"}),
+    operation<pause_endpoint>({.method = "POST",
+                               .path = "/v1/endpoints/{name}:pause",
+                               .name = "pauseEndpoint",
+                               .tag = "endpoints",
+                               .summary = "Nothing is pushed until it is resumed. Its jobs stay.",
+                               .rights = kAdminOfEndpoints,
+                               .appends = Appends::kYes,
+                               .audited_as = "endpoint:pause",
+                               .problems = "404 422"}),
+    operation<resume_endpoint>(
+        {.method = "POST",
+         .path = "/v1/endpoints/{name}:resume",
+         .name = "resumeEndpoint",
+         .tag = "endpoints",
+         .summary = "Jobs are pushed again, after a pause, a 410 or while it rests.",
+         .rights = kAdminOfEndpoints,
+         .appends = Appends::kYes,
+         .audited_as = "endpoint:resume",
+         .problems = "404 422"}),
+    operation<rotate_endpoint>(
+        {.method = "POST",
+         .path = "/v1/endpoints/{name}:rotate",
+         .name = "rotateEndpoint",
+         .tag = "endpoints",
+         .summary = "Makes a new secret. Those before sign, too, for a while.",
+         .rights = kAdminOfEndpoints,
+         .appends = Appends::kYes,
+         .audited_as = "endpoint:rotate",
+         .problems = "400 404 422"}),
+    operation<test_endpoint>(
+        {.method = "POST",
+         .path = "/v1/endpoints/{name}:test",
+         .name = "testEndpoint",
+         .tag = "endpoints",
+         .summary = "Posts a request without a job, and tells what the endpoint answers.",
+         .rights = kAdminOfEndpoints,
+         .appends = Appends::kNo,
+         .audited_as = "endpoint:test",
+         .problems = "404 422",
+         .answer = &kShape<Trial>}),
+    operation<delete_endpoint>({.method = "DELETE",
+                                .path = "/v1/endpoints/{name}",
+                                .name = "deleteEndpoint",
+                                .tag = "endpoints",
+                                .summary = "Deletes it. The jobs of its tube stay.",
+                                .rights = kAdminOfEndpoints,
+                                .appends = Appends::kYes,
+                                .audited_as = "endpoint:delete",
+                                .problems = "404 422"})};
+
+}  // namespace
+
+std::span<const Operation> endpoint_operations() {
+  return kEndpointRows;
+}
+
+}  // namespace carillon::server

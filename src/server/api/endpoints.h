@@ -1,0 +1,176 @@
+// Endpoints, as the API has them: what is asked for, and what is told. A secret is told once, by
+// the answer to the request that has made it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carillon/queue/endpoint.h"
+#include "server/api/field.h"
+#include "server/api/page.h"
+#include "server/push/pusher.h"
+#include "server/push/target_url.h"
+
+namespace carillon::server {
+
+template <>
+struct Words<queue::Endpoint::Format> {
+  static constexpr std::array<std::string_view, 3> all = {"standard", "cloudevents",
+                                                          "cloudevents-json"};
+};
+template <>
+struct Words<push::EndpointState> {
+  static constexpr auto all = push::kEndpointStates;
+};
+
+// A text that begins with whsec_.
+struct Secret {
+  std::string bytes;
+};
+template <>
+struct Text<Secret> {
+  static Secret parse(std::string_view text);
+  static std::string show(const Secret& secret);
+};
+
+// --- What is asked for.
+
+struct NewEndpoint {
+  std::string name;
+  std::string url;
+  std::string tube;
+  std::vector<Secret> secrets = {};
+  queue::Endpoint::Format format = queue::Endpoint::Format::kStandard;
+  std::uint32_t concurrency = 10;
+  Duration timeout{15'000};
+  std::optional<Json> headers = {};
+};
+inline constexpr std::size_t kMostSecrets = 8;
+inline constexpr std::array kNewEndpointFields = {
+    field<&NewEndpoint::name>("name", "The endpoint.", {.form = &kNameForm}),
+    field<&NewEndpoint::url>("url", "http or https; an address must be public, or in --push-allow.",
+                             {.least = 1, .most = push::kMostUrlBytes, .needed = true}),
+    field<&NewEndpoint::tube>("tube", "Whose jobs are pushed.",
+                              {.needed = true, .form = &kTubeForm}),
+    field<&NewEndpoint::secrets>(
+        "secrets", "What signs; without them those it has stay, or one is made and told.",
+        {.least = 1, .most = kMostSecrets}),
+    field<&NewEndpoint::format>("format", "What a request looks like.", {.usual = "standard"}),
+    field<&NewEndpoint::concurrency>("concurrency", "Jobs that are pushed at once.",
+                                     {.least = 1, .most = push::kMostConcurrency, .usual = "10"}),
+    field<&NewEndpoint::timeout>(
+        "timeout", "How long an attempt may take.",
+        {.least = push::kLeastTimeout, .most = push::kMostTimeout, .usual = "15s"}),
+    field<&NewEndpoint::headers>("headers", "Up to 32 more headers of each request: texts.")};
+template <>
+inline constexpr Shape kShape<NewEndpoint> = {.name = "NewEndpoint", .fields = kNewEndpointFields};
+
+struct EndpointName {
+  std::string name;
+};
+inline constexpr std::array kEndpointNameFields = {
+    field<&EndpointName::name>("name", "The endpoint.")};
+template <>
+inline constexpr Shape kShape<EndpointName> = {.name = "EndpointName",
+                                               .fields = kEndpointNameFields};
+
+struct RotateEndpoint {
+  std::string name;
+  Duration overlap{86'400'000};
+};
+inline constexpr std::array kRotateEndpointFields = {
+    field<&RotateEndpoint::name>("name", "The endpoint."),
+    field<&RotateEndpoint::overlap>("overlap", "How long the secrets before sign, too.",
+                                    {.most = 30 * queue::Millis{86'400'000}, .usual = "24h"})};
+template <>
+inline constexpr Shape kShape<RotateEndpoint> = {.name = "Rotation",
+                                                 .fields = kRotateEndpointFields};
+
+// --- What is told.
+
+struct ToldSecret {
+  std::string fingerprint;
+  std::optional<Moment> until = {};
+};
+inline constexpr std::array kToldSecretFields = {
+    field<&ToldSecret::fingerprint>("fingerprint", "Of its SHA-256 the first 16 digits."),
+    field<&ToldSecret::until>("until", "When it does not sign any more.")};
+template <>
+inline constexpr Shape kShape<ToldSecret> = {.name = "Secret", .fields = kToldSecretFields};
+
+struct Endpoint {
+  std::string name;
+  std::string url;
+  std::string tube;
+  std::optional<Secret> secret = {};
+  std::vector<ToldSecret> secrets = {};
+  queue::Endpoint::Format format = queue::Endpoint::Format::kStandard;
+  std::uint32_t concurrency = 0;
+  Duration timeout = {};
+  std::vector<std::string> headers = {};
+  push::EndpointState state = push::EndpointState::kEnabled;
+  std::optional<std::string> disabled = {};
+  std::optional<Duration> rests_for = {};
+  Moment created = {};
+  std::uint64_t in_flight = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t retried = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t throttled = 0;
+  std::optional<std::string> last_error = {};
+  std::optional<Moment> last_error_at = {};
+};
+inline constexpr std::array kEndpointFields = {
+    field<&Endpoint::name>("name", "Its name."),
+    field<&Endpoint::url>("url", "Where jobs are pushed to."),
+    field<&Endpoint::tube>("tube", "Whose jobs are pushed.", {.form = &kTubeForm}),
+    field<&Endpoint::secret>("secret", "A new one. No other answer tells it."),
+    field<&Endpoint::secrets>("secrets", "Those that sign, the newest first."),
+    field<&Endpoint::format>("format", "What a request looks like."),
+    field<&Endpoint::concurrency>("concurrency", "Jobs that are pushed at once."),
+    field<&Endpoint::timeout>("timeout", "How long an attempt may take."),
+    field<&Endpoint::headers>("headers", "The names of its own headers."),
+    field<&Endpoint::state>("state", "Whether jobs are pushed."),
+    field<&Endpoint::disabled>("disabled", "Why it is disabled."),
+    field<&Endpoint::rests_for>("rests_for", "How long nothing is pushed: it asked for a rest."),
+    field<&Endpoint::created>("created", "When it was made."),
+    field<&Endpoint::in_flight>("in_flight", "Jobs that are being pushed."),
+    field<&Endpoint::delivered>("delivered", "Jobs that it has taken since the server's start."),
+    field<&Endpoint::retried>("retried", "Failed attempts after which the job comes again."),
+    field<&Endpoint::dead>("dead", "Failed attempts that were the last ones of their jobs."),
+    field<&Endpoint::throttled>("throttled", "Attempts to which it has answered: later."),
+    field<&Endpoint::last_error>("last_error", "How an attempt has failed last."),
+    field<&Endpoint::last_error_at>("last_error_at", "When.")};
+template <>
+inline constexpr Shape kShape<Endpoint> = {.name = "Endpoint", .fields = kEndpointFields};
+
+struct EndpointPage {
+  std::vector<Endpoint> endpoints = {};
+  std::optional<std::string> next_page_token = {};
+};
+inline constexpr std::array kEndpointPageFields = {
+    field<&EndpointPage::endpoints>("endpoints", "By name."),
+    field<&EndpointPage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
+template <>
+inline constexpr Shape kShape<EndpointPage> = {.name = "EndpointPage",
+                                               .fields = kEndpointPageFields};
+
+struct Trial {
+  std::optional<std::uint32_t> status = {};
+  std::optional<std::string> error = {};
+  std::optional<std::string> answer = {};
+  Duration took = {};
+};
+inline constexpr std::array kTrialFields = {
+    field<&Trial::status>("status", "Of its answer.", {.least = 200, .most = 999}),
+    field<&Trial::error>("error", "Why there is none."),
+    field<&Trial::answer>("answer", "How its body begins."),
+    field<&Trial::took>("took", "From the beginning to the answer.")};
+template <>
+inline constexpr Shape kShape<Trial> = {.name = "Trial", .fields = kTrialFields};
+
+}  // namespace carillon::server
