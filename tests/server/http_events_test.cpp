@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "http_fixture.h"
-#include "server/metrics/feed.h"
+#include "server/api/feed.h"
 
 namespace carillon::server::http {
 namespace {
@@ -117,7 +117,7 @@ TEST_F(HttpEvents, TheLastSecondsAreKept) {
   for (int i = 0; i < 5; ++i) second();
   EXPECT_EQ(ask("GET", "/v1/history?seconds=3").value().at("samples").as_array().size(), 3u);
   EXPECT_EQ(ask("GET", "/v1/history?seconds=0").detail(),
-            "?seconds: \"0\": not a number from 1 to 300");
+            "?seconds: \"0\": not a whole number from 1 to 300");
 }
 
 TEST_F(HttpEvents, AnIdleServerSleepsWhileNobodyListens) {

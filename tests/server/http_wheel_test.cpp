@@ -85,7 +85,7 @@ TEST_F(HttpWheel, AStormIsSeen) {
 }
 
 TEST_F(HttpWheel, AWheelIsOfOneTube) {
-  EXPECT_EQ(ask("GET", "/v1/wheel").detail(), "?tube: \"\": not the name of a tube");
+  EXPECT_EQ(ask("GET", "/v1/wheel").detail(), "?tube: is needed: The tube.");
   EXPECT_EQ(ask("GET", "/v1/wheel?tube=mail&x=1").status, 400);
   EXPECT_EQ(ask("GET", "/v1/wheel?tube=none").detail(), "there is no tube \"none\"");
 }

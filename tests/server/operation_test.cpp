@@ -223,6 +223,12 @@ const std::map<std::string_view, Sample> kSamples = {
     {"getDead", {"/v1/tubes/mail/dead", ""}},
     {"listTubes", {"/v1/tubes", ""}},
     {"listGroups", {"/v1/tubes/mail/groups", ""}},
+    {"getHealth", {"/healthz", ""}},
+    {"getReadiness", {"/readyz", ""}},
+    {"getStats", {"/v1/stats", ""}},
+    {"getHistory", {"/v1/history", ""}},
+    {"getAudit", {"/v1/audit", ""}},
+    {"getWheel", {"/v1/wheel?tube=mail", ""}},
     {"listSchedules", {"/v1/schedules", ""}},
     {"putSchedule", {"/v1/schedules/s", R"({"every":"1h"})"}},
     {"getSchedule", {"/v1/schedules/s", ""}},
@@ -265,7 +271,8 @@ TEST_F(OperationAppends, IfItsRowSaysSo) {
     const queue::Sequence before = server.engine.last_sequence();
     const int status = ask(operation->method, sample.path, sample.body).status;
     const bool is_done = status >= 200 && status < 300;
-    EXPECT_TRUE(sample.status == 0 ? is_done : status == sample.status) << operation->name << ": " << status;
+    EXPECT_TRUE(sample.status == 0 ? is_done : status == sample.status)
+        << operation->name << ": " << status;
     EXPECT_EQ(server.engine.last_sequence() > before, operation->appends == Appends::kYes)
         << operation->name;
   }

@@ -8,8 +8,9 @@ namespace carillon::server {
 std::span<const Operation* const> operations() {
   static const std::vector<const Operation*> all = [] {
     std::vector<const Operation*> made;
-    for (const auto& rows : {bulk_operations(), dead_operations(), tube_operations(),
-                             schedule_operations(), endpoint_operations()})
+    for (const auto& rows :
+         {bulk_operations(), dead_operations(), tube_operations(), wheel_operations(),
+          schedule_operations(), endpoint_operations(), status_operations()})
       for (const Operation& row : rows) made.push_back(&row);
     return made;
   }();

@@ -16,6 +16,8 @@ std::span<const Operation> bulk_operations();
 std::span<const Operation> dead_operations();
 std::span<const Operation> endpoint_operations();
 std::span<const Operation> schedule_operations();
+std::span<const Operation> status_operations();
 std::span<const Operation> tube_operations();
+std::span<const Operation> wheel_operations();
 
 }  // namespace carillon::server

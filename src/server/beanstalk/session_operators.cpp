@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "server/api/feed.h"
 #include "server/beanstalk/session.h"
-#include "server/metrics/feed.h"
 
 namespace carillon::server::beanstalk {
 void Session::audit(std::string_view action, std::string_view target, std::string outcome) {

@@ -18,7 +18,7 @@ namespace carillon::server::http {
 
 namespace {
 
-// For probes, and for whoever wants to read what the API is.
+// For whoever wants to read what the API is.
 constexpr Rights kOpen{Needs::kNothing, Reach::kNoTube};
 
 constexpr std::string_view kPage = "page_size page_token";
@@ -29,9 +29,6 @@ using enum Route::Once;
 
 // The first name of a path is what Reach tells: a tube, a job, a lease or a schedule.
 constexpr std::array kRoutes = {
-    Route{"GET", "/healthz", kOpen, answer_health},
-    Route{"GET", "/readyz", kOpen, answer_readiness},
-    Route{"GET", "/v1/stats", {Needs::kRead, Reach::kNoTube}, answer_stats},
     Route{"GET", "/metrics", {Needs::kRead, Reach::kAllTubes}, answer_metrics},
     Route{"GET",
           "/v1/events",
@@ -39,14 +36,6 @@ constexpr std::array kRoutes = {
           tell_events,
           kNoAudit,
           "last_event_id"},
-    Route{"GET",
-          "/v1/history",
-          {Needs::kRead, Reach::kAllTubes},
-          answer_history,
-          kNoAudit,
-          "seconds"},
-    Route{"GET", "/v1/audit", {Needs::kAdmin, Reach::kAllTubes}, answer_audit, kNoAudit, "limit"},
-    Route{"GET", "/v1/wheel", {Needs::kRead, Reach::kChecked}, answer_wheel, kNoAudit, "tube"},
     Route{"GET", "/openapi.json", kOpen, answer_openapi},
     Route{"GET", "/docs", kOpen, answer_docs},
     Route{"GET", "/", kOpen, answer_console},

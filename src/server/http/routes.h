@@ -59,18 +59,10 @@ void check_input(const Route& route, const Request& request);
 // The functions, by their files.
 
 // status.cpp
-void answer_health(RequestContext& x);
-void answer_readiness(RequestContext& x);
-void answer_stats(RequestContext& x);
 void answer_metrics(RequestContext& x);
 
 // feed.cpp
 void tell_events(RequestContext& x);
-void answer_history(RequestContext& x);
-void answer_audit(RequestContext& x);
-
-// due_chart.cpp
-void answer_wheel(RequestContext& x);
 
 // documents.cpp
 void answer_openapi(RequestContext& x);

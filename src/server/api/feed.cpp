@@ -1,5 +1,5 @@
 // Feed: samples, and events as texts (feed.h).
-#include "server/metrics/feed.h"
+#include "server/api/feed.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -11,6 +11,7 @@
 #include <cmath>
 #include <utility>
 
+#include "server/api/status.h"
 #include "server/metrics/metrics.h"
 #include "server/service.h"
 #include "server/text/json_text.h"
@@ -29,11 +30,14 @@ constexpr std::size_t kMarks = 11;
 constexpr std::uint64_t kHeartbeat = 15;  // samples
 constexpr std::size_t kLongestText = 200;
 
-json::object totals_of(const queue::EngineStats& stats) {
-  return {{"put", stats.jobs.total},         {"reserved", stats.totals.reserved},
-          {"deleted", stats.totals.deleted}, {"failed", stats.totals.failed},
-          {"dead", stats.totals.dead},       {"kicked", stats.totals.kicked},
-          {"time_outs", stats.timeouts}};
+SampleTotals totals_of(const queue::EngineStats& stats) {
+  return {.put = stats.jobs.total,
+          .reserved = stats.totals.reserved,
+          .deleted = stats.totals.deleted,
+          .failed = stats.totals.failed,
+          .dead = stats.totals.dead,
+          .kicked = stats.totals.kicked,
+          .time_outs = stats.timeouts};
 }
 
 double rounded(double number) {
@@ -56,8 +60,9 @@ std::optional<queue::Millis> late(
   return Lateness::kBounds.back();
 }
 
-json::value seconds(std::optional<queue::Millis> ms) {
-  return ms ? json::value(static_cast<double>(*ms) / 1'000) : json::value(nullptr);
+std::optional<double> seconds(std::optional<queue::Millis> ms) {
+  if (!ms) return std::nullopt;
+  return static_cast<double>(*ms) / 1'000;
 }
 
 std::size_t bytes_of(const Feed::Event& event) {
@@ -78,11 +83,6 @@ std::string shortened(std::string_view text) {
 }
 
 }  // namespace
-
-std::string Action::json() const {
-  return json::serialize(json::object{
-      {"at", at}, {"who", who}, {"action", action}, {"target", target}, {"outcome", outcome}});
-}
 
 Feed::Feed(Service& service) : service_(service), memory_(service.memory()) {}
 
@@ -143,31 +143,27 @@ std::string Feed::sample(queue::Now now) const {
     return rounded(static_cast<double>(here - then) / passed);
   };
   const RecentLateness lateness = this->lateness();
-  const auto age = scrape_ ? scrape_->oldest_ready_age() : std::nullopt;
-  const auto due = scrape_ ? scrape_->next_due() : std::nullopt;
-  return json::serialize(
-      json::object{{"at", now.utc_ns / 1'000'000},
-                   {"jobs",
-                    {{"delayed", stats.jobs.delayed},
-                     {"ready", stats.jobs.ready},
-                     {"reserved", stats.jobs.reserved},
-                     {"buried", stats.jobs.buried}}},
-                   {"tubes", stats.tubes},
-                   {"connections", service_.counters().connections},
-                   {"waiting", stats.waiting},
-                   {"totals", totals_of(stats)},
-                   {"rates",
-                    {{"put", rate(before.stats.jobs.total, stats.jobs.total)},
-                     {"fired", rate(before.stats.fired, stats.fired)},
-                     {"acked", rate(before.stats.totals.deleted, stats.totals.deleted)}}},
-                   {"lateness",
-                    {{"p50", seconds(lateness.half)},
-                     {"p99", seconds(lateness.most)},
-                     {"max", seconds(lateness.all)}}},
-                   {"oldest_ready_age", seconds(age)},
-                   {"next_due", due ? json::value(*due) : nullptr},
-                   {"memory", service_.memory().used()},
-                   {"draining", service_.draining()}});
+  const Sample told{
+      .at = now.utc_ns / 1'000'000,
+      .jobs = {.delayed = stats.jobs.delayed,
+               .ready = stats.jobs.ready,
+               .reserved = stats.jobs.reserved,
+               .buried = stats.jobs.buried},
+      .tubes = stats.tubes,
+      .connections = service_.counters().connections,
+      .waiting = stats.waiting,
+      .totals = totals_of(stats),
+      .rates = {.put = rate(before.stats.jobs.total, stats.jobs.total),
+                .fired = rate(before.stats.fired, stats.fired),
+                .acked = rate(before.stats.totals.deleted, stats.totals.deleted)},
+      .lateness = {.p50 = seconds(lateness.half),
+                   .p99 = seconds(lateness.most),
+                   .max = seconds(lateness.all)},
+      .oldest_ready_age = seconds(scrape_ ? scrape_->oldest_ready_age() : std::nullopt),
+      .next_due = scrape_ ? scrape_->next_due() : std::nullopt,
+      .memory = service_.memory().used(),
+      .draining = service_.draining()};
+  return json::serialize(write(told));
 }
 
 Feed::RecentLateness Feed::lateness() const {
@@ -184,7 +180,7 @@ void Feed::tell(Action action) {
   for (std::string* text : {&action.who, &action.action, &action.target, &action.outcome})
     *text = shortened(*text);
   spdlog::info("audit: {}: {} {}: {}", action.who, action.action, action.target, action.outcome);
-  add_event("audit", action.json(), service_.engine().last_sequence());
+  add_event("audit", json::serialize(write(action)), service_.engine().last_sequence());
   bytes_of_others_ += bytes_of(action);
   actions_.push_back(std::move(action));
   if (actions_.size() > kMostActions) {

@@ -52,9 +52,6 @@ struct Action {
   std::string action;   // "jobs:cancel"
   std::string target;   // a tube, a schedule
   std::string outcome;  // "changed 12", or why it was refused
-
-  // As an object of JSON.
-  std::string json() const;
 };
 
 class Feed {
