@@ -25,7 +25,7 @@ class Reader {
 
   bool done() const { return rest_.empty(); }
 
-  // Returns what is wrong with the next job, or nothing; then `job` is set.
+  // Returns what is wrong with the next job, or nothing: then `job` is set.
   std::string take(queue::NewJob& job) {
     const std::size_t length = rest_.substr(0, kMaxLongLine).find(kEnd);
     if (length == std::string_view::npos) return "BAD_FORMAT";

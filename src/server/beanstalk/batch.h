@@ -21,23 +21,24 @@ namespace carillon::server::beanstalk {
 struct Batch {
   // The keys and bodies point into the data, or the defaults.
   std::vector<queue::NewJob> jobs;
-  // If the data cannot be read: the number of the first job that is wrong, from 1; else 0.
+  // The number of the first job that cannot be read, from 1; 0: all can.
   std::size_t wrong = 0;
-  // And why, as the reply to its own put: "BAD_OPTION delya: ...".
+  // Why it cannot, as the reply to its own put would say: "BAD_OPTION delya: ...".
   std::string why = {};
 };
 
-// Reads the data of put-jobs. `defaults` are the options of its line. REQUIRES: they are of
+// Reads the data of put-jobs. `defaults` are the options of its line. REQUIRES: they belong to
 // OptionsOf::kBatch.
 Batch parse_batch(std::string_view data, std::string_view defaults, std::uint32_t max_job_size);
 
-// Reads ids that are separated by spaces. None if there is anything else, or more than kMaxBatch.
+// Reads ids that are separated by spaces. None if the data has anything else, or more than
+// kMaxBatch ids.
 std::optional<std::vector<queue::JobId>> parse_ids(std::string_view data);
 
 // Returns the reply to a put without its end.
 std::string put_answer(const queue::PutOutcome& outcome);
 
-// The jobs that a reserve-jobs has so far.
+// The jobs that a reserve-jobs has got so far.
 struct GatheredJobs {
   struct Job {
     queue::JobView job;
@@ -45,14 +46,14 @@ struct GatheredJobs {
   };
   std::size_t wanted = 0;
   std::vector<Job> jobs = {};
-  std::size_t bytes = 0;  // of their bodies
-  bool late = false;      // a body had to be waited for
+  std::size_t bytes = 0;  // bytes of their bodies
+  bool late = false;      // the client has waited for a body
 };
 
 // A delete-jobs or release-jobs that is under way.
 struct EachJob {
   std::vector<queue::JobId> ids;
-  std::size_t next = 0;  // the first one that nothing was done to yet
+  std::size_t next = 0;  // the first id that is not done yet
   std::string answers = {};
   queue::Sequence durable_at = 0;
 };

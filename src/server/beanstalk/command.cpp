@@ -1,4 +1,4 @@
-// parse_command(): how the arguments of verbs are read, and the table of verbs (command.h).
+// parse_command(): reads the arguments of verbs; and the table of verbs (command.h).
 #include "server/beanstalk/command.h"
 
 #include <algorithm>
@@ -177,7 +177,7 @@ Form read_client_name(std::string_view rest, Command& c) {
   return rest.size() <= queue::kMaxWorkerName ? read_token(rest, c) : Form::kBad;
 }
 
-// --- The same; what follows the arguments and a space are options.
+// --- The same, followed by a space and options.
 
 // The job is named by its id, or by key=KEY.
 Form read_job(std::string_view rest, Command& c) {
@@ -195,8 +195,9 @@ bool mentions_body(std::string_view text) {
   return std::search(text.begin(), text.end(), kBody.begin(), kBody.end(), is_same) != text.end();
 }
 
-// A body follows a patch-job whose options say so. One that says so in another way is refused, and
-// a body may follow it all the same: `patch-job body=5`, without a job, or `patch-job 7 BODY=5`.
+// A body follows a patch-job whose options say so. If they say so in a wrong form, the patch-job is
+// refused, and a body may still follow it: `patch-job body=5`, without a job, or `patch-job 7
+// BODY=5`.
 Form read_patch(std::string_view rest, Command& c) {
   using Body = Command::Body;
   const Form form = read_job(rest, c);
@@ -265,7 +266,7 @@ struct Prefix {
   std::size_t longest = kMaxLine;  // a line, with its CR LF
 };
 
-// What is known of the body before the arguments are read.
+// What is known about the body before the arguments are read.
 Command::Body body_of(Verb verb) {
   using Body = Command::Body;
   switch (verb) {
@@ -284,7 +285,7 @@ Command::Body body_of(Verb verb) {
   }
 }
 
-// The first match wins. What is said most often comes first: each verb costs those behind it.
+// The first match wins. Frequent verbs come first: each verb costs time for those behind it.
 constexpr std::array kPrefixes = {
     Prefix{"put ", Verb::kPut, read_put},
     Prefix{"put-ms ", Verb::kPutMs, read_put},
@@ -408,8 +409,8 @@ Command parse_command(std::string_view line) {
 Command parse_long_line(std::string_view start) {
   Command command = parse_command(start);
   command.form = Form::kBad;
-  // The size stands in front of the options, and may be cut if there are none. That of a patch-job
-  // is one of the options.
+  // The size stands in front of the options, and may be cut off if there are no options. The size
+  // of a patch-job is one of the options.
   const bool may_be_cut = command.body == Command::Body::kCounted && command.options.empty();
   if (may_be_cut || command.verb == Verb::kPatchJob) command.body = Command::Body::kUnknown;
   return command;

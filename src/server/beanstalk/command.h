@@ -41,7 +41,7 @@ inline constexpr std::size_t kMaxLongLine = 1'024;
 // The longest line of set-schedule, which names more of them.
 inline constexpr std::size_t kMaxScheduleLine = 2'048;
 
-// How the reply begins to a command that the client's token does not allow.
+// The beginning of the reply to a command that the client's token does not allow.
 inline constexpr std::string_view kForbidden = "FORBIDDEN ";
 
 enum class Verb : std::uint8_t {
@@ -141,10 +141,10 @@ struct Command {
   Body body = Body::kNone;
   std::uint32_t bytes = 0;
   std::uint32_t bound = 0;  // kick, reserve-jobs
-  // These point into the line. name-client, auth: `tube` is the name, or the token; so it is of a
-  // schedule.
+  // These point into the line. name-client, auth: `tube` is the name, or the token; so is the name
+  // of a schedule.
   std::string_view tube;
-  // Of a verb that names a job, the job's, if it has no id; stats-group: the group. As `tube`.
+  // If a verb names a job by its key: the key; stats-group: the group. Points like `tube`.
   std::string_view key;
   std::string_view options;  // name=value, separated by spaces (option_values.h); as `tube`
 };
@@ -152,8 +152,8 @@ struct Command {
 // Returns the longest line that a command which begins with `bytes` may have, with its CR LF.
 std::size_t longest_line(std::string_view bytes);
 
-// Returns true if the command is a put-at with its due time in seconds. Its client should be told:
-// as milliseconds the moment is long past, and the job would be ready at once.
+// Returns true if the command is a put-at with its due time in seconds. The client should get an
+// error: in milliseconds the moment is long past, and the job would be ready at once.
 constexpr bool is_in_seconds(const Command& command) {
   return command.verb == Verb::kPutAt && command.due_at >= kFirstSeconds &&
          command.due_at < kFirstMillis;

@@ -9,7 +9,7 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// So many are asked of the engine at once: a page that is full drops no more.
+// The engine is asked for this many at once: so a full page drops no more than these.
 constexpr std::size_t kGroupsAtOnce = 32;
 
 void add_line(std::string& text, std::string_view tube, const queue::GroupPage::Group& group) {

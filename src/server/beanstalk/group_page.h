@@ -18,7 +18,7 @@
 
 namespace carillon::server::beanstalk {
 
-// A page ends when it has so many bytes, and is never longer than kLongestGroupPage.
+// A page ends when it has this many bytes, and is never longer than kLongestGroupPage.
 inline constexpr std::size_t kGroupPageBytes = 128 << 10;
 inline constexpr std::size_t kLongestGroupPage = 2 * kGroupPageBytes;
 

@@ -29,7 +29,7 @@ std::string_view key(std::string_view text) {
 std::string_view attributes(std::string_view text) {
   if (text.size() > queue::kMaxAttributes)
     refuse_option(fmt::format("{} bytes; the most is {}", text.size(), queue::kMaxAttributes));
-  attributes_of(text);  // throws if they are none
+  attributes_of(text);  // throws if the text is not such an object
   return text;
 }
 
@@ -65,7 +65,7 @@ queue::Millis one_backoff(std::string_view text) {
   refuse_option(fmt::format("{}: the longest is {}ms", quoted(text), queue::kLastDue));
 }
 
-// A duration, or the first and the longest: 1s..1h.
+// A duration, or the first and the longest one: 1s..1h.
 JobOptions::Backoff backoff(std::string_view text) {
   constexpr std::string_view kTo = "..";
   const std::size_t to = text.find(kTo);
@@ -87,7 +87,7 @@ std::uint32_t percent(std::string_view text) {
   return static_cast<std::uint32_t>(*value);
 }
 
-// 0, or how many in which time: 100/1m.
+// 0, or a number of jobs and a time: 100/1m.
 JobOptions::Rate rate(std::string_view text) {
   if (text == "0") return {};
   const std::size_t slash = std::min(text.find('/'), text.size());
@@ -160,7 +160,7 @@ constexpr unsigned kReserve = bit(OptionsOf::kReserve);
 constexpr unsigned kBury = bit(OptionsOf::kBury);
 constexpr unsigned kSchedule = bit(OptionsOf::kSchedule);
 constexpr unsigned kRelease = bit(OptionsOf::kRelease);
-// Of those of kTube, with kTube: may be set for a group.
+// Marks those options of kTube that may be set for a group, too.
 constexpr unsigned kGroup = 2 * kRelease;
 
 constexpr std::array kOptions = {
@@ -205,7 +205,7 @@ constexpr std::array kOptions = {
     option<&JobOptions::timeout, duration>("timeout", kReserve),
 };
 
-// What a job of a batch may name, the batch may name for all: all but the key.
+// A batch may name, for all its jobs, whatever a job may name, except the key.
 bool is_of(const Option& option, OptionsOf of) {
   if ((option.of & bit(of)) != 0) return true;
   return of == OptionsOf::kBatch && (option.of & kPut) != 0 && option.name != "key";
@@ -217,7 +217,7 @@ const Option* find_option(std::string_view name, OptionsOf of) {
   });
 }
 
-// What is set for a group, and for the tube itself, is named apart.
+// Settings of a group and of the tube itself may not be mixed.
 void check_settings(const JobOptions& options) {
   if (options.weight && options.group.empty()) refuse_option("weight: needs a group");
   if (options.group.empty()) return;

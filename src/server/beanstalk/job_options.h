@@ -1,4 +1,4 @@
-// The options of the verbs that name theirs: name=value, separated by spaces, in any order
+// The options of verbs that have options: name=value, separated by spaces, in any order
 // (option_values.h).
 //
 //   JobOptions options = parse_job_options("delay=30s key=invoice-7 pri=0", OptionsOf::kPut);
@@ -107,7 +107,8 @@ void apply(const JobOptions& options, queue::Limits& limits);
 // The same for the rate of puts (queue::TubeSettings).
 void apply_put_rate(const JobOptions& options, queue::Limits& limits);
 
-// Returns what the options of a put ask for. The key and the group point to where theirs do.
+// Returns what the options of a put ask for. The key and the group point to the same bytes as those
+// of the options.
 queue::PutOrder put_order(const JobOptions& options);
 
 enum class OptionsOf : std::uint16_t {
@@ -126,15 +127,15 @@ enum class OptionsOf : std::uint16_t {
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.
 JobOptions parse_job_options(std::string_view text, OptionsOf of);
 
-// The same for a command that has other options, too: reads one, or returns false if it is none of
-// these. When all are read, check() throws if they do not go together.
+// The same for a command that has other options, too: reads one option, or returns false if it is
+// not one of these. When all are read, check() throws if they do not go together.
 bool read_job_option(const OptionText& part, OptionsOf of, JobOptions& options);
 void check(const JobOptions& options, OptionsOf of);
-// All of them, separated by spaces.
+// The names of all of them, separated by spaces.
 std::string option_names(OptionsOf of);
 
-// Sets what `defaults` names and `options`, those of a job of a batch, do not. REQUIRES: `defaults`
-// are options of kBatch.
+// For a job of a batch: sets in `options` what `defaults` names and they do not. REQUIRES:
+// `defaults` are options of kBatch.
 void set_defaults(std::string_view defaults, JobOptions& options);
 
 }  // namespace carillon::server::beanstalk

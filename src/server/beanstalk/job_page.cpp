@@ -79,7 +79,7 @@ std::string JobPage::finish() {
   if (all_taken && list_.done) {
     text_ += "{\"next\":null";
   } else {
-    // At least one of those that were taken has its line, because there was room for it.
+    // At least one of the jobs that were taken has a line, because there was room for it.
     const queue::JobCursor next =
         all_taken ? list_.next : queue::JobCursor::after(pending_[at_ - 1].record);
     fmt::format_to(std::back_inserter(text_), "{{\"next\":\"{}\"", to_text(next));

@@ -25,9 +25,9 @@
 
 namespace carillon::server::beanstalk {
 
-// A body of more bytes than this is in no page.
+// A larger body is not in a page.
 inline constexpr std::uint32_t kMostListedBody = 64 << 10;
-// A page ends when it has so many bytes, or so many jobs were looked at.
+// A page ends when it has kPageBytes bytes, or after kMostLookedAt jobs were scanned.
 inline constexpr std::size_t kPageBytes = 128 << 10;
 inline constexpr std::uint64_t kMostLookedAt = 16'384;
 
@@ -37,20 +37,20 @@ class JobPage {
       : options_(options),
         list_{.tube = std::string(tube), .filter = options.filter, .next = options.after} {}
 
-  // What is to be asked of the engine next.
+  // What to ask the engine for next.
   queue::JobListing& list() { return list_; }
   std::size_t at_once() const;
   // REQUIRES: next() is null; not is_full().
   void take(std::vector<queue::ListedJob> jobs);
 
-  // The job whose line comes next; null if the engine is to be asked, or if the page is full.
+  // The job whose line comes next; null if the engine must be asked, or if the page is full.
   queue::ListedJob* next();
   bool wants_body(const queue::ListedJob& job) const {
     return options_.bodies && job.record.body_bytes <= kMostListedBody;
   }
-  // Adds its line.
+  // Adds the job's line.
   void add(std::optional<std::string_view> body = std::nullopt) { add("body", body); }
-  // The same of a job whose body is damaged.
+  // The same for a job with a damaged body.
   void add_without_body(std::string_view why) { add("body_error", why); }
   // The job is gone, or somewhere else.
   void skip() { ++at_; }
@@ -66,8 +66,8 @@ class JobPage {
   ListOptions options_;
   queue::JobListing list_;
   std::vector<queue::ListedJob> pending_;
-  std::size_t at_ = 0;    // of these, the first that has no line yet
-  std::size_t jobs_ = 0;  // in this page
+  std::size_t at_ = 0;    // the first of these without a line
+  std::size_t jobs_ = 0;  // jobs in this page
   std::string text_;
 };
 

@@ -39,7 +39,7 @@ void OptionLine::limits(const queue::Limits& limits) {
   field("burst", limits.burst);
 }
 
-// Whoever embeds the queue may have put others than clients can.
+// A program that embeds the queue may have put attributes that clients cannot put.
 void OptionLine::attributes(const std::string& attributes) {
   try {
     field("attributes", attributes_of(attributes));

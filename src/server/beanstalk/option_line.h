@@ -1,6 +1,6 @@
 // A line of JSON about a job, a group or a schedule. The fields have the names of the options of
-// put-job, set-tube and set-schedule, with _ for -, and values as these take them: so what a list
-// tells can be sent again.
+// put-job, set-tube and set-schedule, with _ for -, and values in the same form: so the values of a
+// list can be sent again.
 //
 //   std::string lines;
 //   OptionLine line(lines);
@@ -26,10 +26,10 @@ namespace carillon::server::beanstalk {
 
 class OptionLine {
  public:
-  // Appends to the text, which must outlive this.
+  // Appends to the text, which must outlive this object.
   explicit OptionLine(std::string& to) : text_(to) { text_ += '{'; }
 
-  // A value that is JSON as it is written: a number, true, an object.
+  // Adds a value that is JSON already: a number, true, an object.
   template <class Value>
   void field(std::string_view name, const Value& value) {
     fmt::format_to(std::back_inserter(text_), "\"{}\":{},", name, value);
@@ -41,12 +41,12 @@ class OptionLine {
   }
   void moment(std::string_view name, queue::UtcMs at);
   void duration(std::string_view name, queue::Millis duration);
-  // Any bytes: what is not UTF-8 comes as Base64, under the name with _base64 behind it.
+  // Any bytes: if they are not UTF-8, the value is Base64, and the name ends with _base64.
   void text(std::string_view name, std::string_view value);
   void count(std::string_view name, std::uint64_t value) {
     if (value > 0) field(name, value);
   }
-  // Those that are set.
+  // The fields that are set.
   void policy(const queue::RetryPolicy& policy);
   void limits(const queue::Limits& limits);
   void attributes(const std::string& attributes);

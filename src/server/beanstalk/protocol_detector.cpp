@@ -1,4 +1,4 @@
-// ProtocolDetector: how an HTTP request line is recognized, and how a session turns its client away
+// ProtocolDetector: how an HTTP request line is recognized, and how a session rejects its client
 // (protocol_detector.h).
 #include "server/beanstalk/protocol_detector.h"
 

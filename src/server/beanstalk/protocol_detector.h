@@ -6,13 +6,13 @@
 //   lines.admits(parse_command("reserve").verb);       // true, and so is everything from now on
 //
 // Any web page can make the browser that shows it send a form to a port of the browser's machine,
-// and chooses the body of the request. If the lines of the request were answered UNKNOWN_COMMAND,
-// and no more, then its body `put ...` would be carried out. So until a client has sent a known
-// command, its connection ends
+// and the page chooses the body of the request. If the server only answered UNKNOWN_COMMAND to the
+// lines of the request, then a body `put ...` would be carried out. So until a client has sent a
+// known command, its connection ends
 // - when a line is an HTTP request line, as soon as its " HTTP/" has come (the answer is a short
 //   400), or
-// - after kMostUnknown lines that are no known command: the client speaks another protocol.
-// A client that tries a newer verb first, or two, is answered UNKNOWN_COMMAND as it always was.
+// - after kMostUnknown lines that are not a known command: the client speaks another protocol.
+// A client that tries one or two newer verbs first gets UNKNOWN_COMMAND, as always.
 //
 // Thread safety: none.
 #pragma once
@@ -27,7 +27,7 @@ namespace carillon::server::beanstalk {
 
 class ProtocolDetector {
  public:
-  // After so many lines without a known command the client is turned away.
+  // After this many lines without a known command the client is rejected.
   static constexpr std::uint32_t kMostUnknown = 3;
 
   // Returns true if the line that begins with `start` is an HTTP request line: it has two words,
@@ -40,7 +40,7 @@ class ProtocolDetector {
   bool goes_on_as_request(std::string_view more) { return !passed_ && words_.read(more); }
 
   // Reports that a line was complete; kUnknown also stands for a line that is too long. Returns
-  // false if the client is to be turned away.
+  // false if the client must be rejected.
   bool admits(Verb verb) {
     passed_ = passed_ || verb != Verb::kUnknown;
     return passed_ || ++unknown_ < kMostUnknown;

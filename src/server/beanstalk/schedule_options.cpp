@@ -74,7 +74,7 @@ constexpr ScheduleOption option(std::string_view name) {
   return {name, [](ScheduleOptions& o, std::string_view text) { set(o.schedule, text); }};
 }
 
-// Those that are not of its jobs; the others are in job_options.cpp.
+// The options of the schedule itself; those of its jobs are in job_options.cpp.
 constexpr std::array kScheduleOptions = {
     option<[](Schedule& s, std::string_view text) { s.cron = text; }>("cron"),
     option<[](Schedule& s, std::string_view text) { s.zone = text; }>("zone"),

@@ -40,7 +40,7 @@ std::string_view overlap(const queue::Schedule& schedule) {
   return "invalid";
 }
 
-// Within double quotes.
+// For text within double quotes.
 std::string plain(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~' || c == '"' || c == '\\'; },

@@ -1,4 +1,4 @@
-// What the session tells of a schedule: `stats-schedule` in YAML, one field a line, in the order of
+// How the session shows a schedule: `stats-schedule` in YAML, one field a line, in the order of
 // docs/protocol.md; and `show-schedule` as a line of JSON (option_line.h).
 #pragma once
 
@@ -11,7 +11,7 @@ namespace carillon::server::beanstalk {
 // Moments are in the schedule's zone.
 std::string schedule_yaml(const queue::ScheduleView& view);
 
-// What set-schedule takes to make it, with its name and body.
+// The options with which set-schedule makes it, with its name and body.
 std::string schedule_line(const queue::ScheduleRecord& record);
 
 }  // namespace carillon::server::beanstalk

@@ -1,5 +1,5 @@
-// Session: what all commands have in common, and the replies (session.h). How bytes become commands
-// is in session_input.cpp, what carries each of them out in session_verbs.cpp.
+// Session: what all commands have in common, and the replies (session.h). session_input.cpp turns
+// bytes into commands; session_verbs.cpp says which function carries out each of them.
 #include "server/beanstalk/session.h"
 
 #include <algorithm>
@@ -61,8 +61,8 @@ void Session::count_memory() {
   memory_.set(held_ + (replies > kOwnReplies ? replies - kOwnReplies : 0));
 }
 
-// Returns false if there is no memory for so many bytes of a body, or of its piece. Up to `own`
-// there always is.
+// Returns false if memory is short for this many bytes of a body, or of its piece. Up to `own`
+// bytes it never is.
 bool Session::may_hold(std::size_t bytes, std::size_t own) {
   if (bytes <= own) return true;
   count_memory();
@@ -84,9 +84,9 @@ void Session::end_of_input() {
 
 // --- Commands: each whole line comes to carry_out().
 
-// A body that is neither taken nor discarded would be read as commands, which somebody else than
-// the client may have written. So the connection ends then. beanstalkd reads the body of a
-// malformed put so, and its clients rely on it.
+// A body that is neither taken nor discarded would be read as commands, and the client need not be
+// its author. So the connection ends then. Only the body of a malformed put is read as commands, as
+// in beanstalkd, because its clients rely on it.
 void Session::carry_out(const Command& command) {
   verb_ = command.verb;
   if (command.form == Form::kBad) {
@@ -102,7 +102,7 @@ void Session::carry_out(const Command& command) {
 void Session::carry_out_well_formed(const Command& command) {
   ++service_.counters().of(command.verb);
   or_answer_failure([&] {
-    // Other forms are answered with an error, and change nothing.
+    // Only good forms need a right: others are answered with an error, and change nothing.
     const bool is_asked_for = service_.tokens() != nullptr && command.form == Form::kGood;
     if (!is_asked_for || !is_forbidden(command)) dispatch(command);
   });
@@ -180,7 +180,7 @@ void Session::answer_yaml(queue::Sequence durable_at, std::string_view yaml) {
   replies_.add(durable_at, "OK ", yaml.size(), kEnd, yaml, kEnd);
 }
 
-// The job or tube may just have been deleted, and nobody may learn of that before the deletion is
+// The job or tube may just have been deleted, and no client may learn that before the deletion is
 // durable.
 void Session::answer_not_found() {
   replies_.add(service_.engine().last_sequence(), "NOT_FOUND\r\n");

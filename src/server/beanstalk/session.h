@@ -8,14 +8,14 @@
 //   socket.send(session.replies().sendable(durable));
 //
 // Commands are carried out and answered in the order in which they came. While a reserve waits,
-// `receive` uses no byte; `deliver` ends the wait. The same holds while a body is read
+// `receive` uses no byte; `deliver` ends the wait. It uses no byte, either, while a body is read
 // (session_bodies.cpp); `body_read` ends that. While the store has no room, no body of a put is
 // taken, and nothing is deleted, released, buried or kicked: a client that is faster than the disk
-// waits, and nobody else does.
+// waits, and no other client does.
 //
 // Time. A long command (kick, peek-delayed, list-tubes, list-jobs, the reply with a large body, a
 // batch that reserves, releases or deletes) is carried out in steps, so that it can stop in the
-// middle too.
+// middle.
 //
 // Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
 // which decides whether the body is kept or discarded, take_body() collects the body, and
@@ -54,7 +54,7 @@
 
 namespace carillon::server::beanstalk {
 
-// Replies that several files have.
+// Replies that several files use.
 inline constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 inline constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
@@ -73,7 +73,7 @@ class Session final : public Protocol {
   void deliver(const queue::Delivery& delivery) override;
   void body_read(const Body& body) override;
   void checkpoint_made(const CheckpointResult& result) override;
-  // The client's reserved jobs are ready again. A kick that is under way ends, and is answered with
+  // The client's reserved jobs become ready. A kick that is under way ends, and its reply counts
   // what it has done.
   void close() override;
   Wants wants() const override;
@@ -166,7 +166,7 @@ class Session final : public Protocol {
   void refuse_body(std::uint64_t bytes, std::string_view word, std::string_view why);
   queue::PutOrder put_order() const;
   void answer_put(const queue::PutOutcome& outcome);
-  // Of cancel-job, patch-job and peek-job: the job that is named by its id or key, or none.
+  // For cancel-job, patch-job and peek-job: the job that the command names by id or key, or none.
   std::optional<queue::JobId> named_job(const Command& command);
   std::optional<JobOptions> options_of(const Command& command, OptionsOf of);
   void cancel_job(const Command& command);
@@ -220,13 +220,14 @@ class Session final : public Protocol {
   void put_piece();
   void finish_large_put();
   void give_up_large_body();
-  // Calls `put` with what is asked for, and answers the client.
+  // Calls `put` with what the command asks for, and answers the client.
   template <class Put>
   void put_job(Put put);
   std::string_view refusal(queue::Now now);
   bool may_hold(std::size_t bytes, std::size_t own);
-  // Return false if there is no memory for the command's body, of which `held` bytes are kept: then
-  // it is discarded, and the client told. The second one is of commands that add to what is stored.
+  // Each returns false if memory is short for the command's body, of which `held` bytes are kept:
+  // then the body is discarded, and the client gets an error. The second one is for commands that
+  // add to the store.
   bool has_room_for_body(std::uint64_t bytes, std::size_t held);
   bool may_add_body(std::uint64_t bytes, std::size_t held);
   void swallow_and_answer(std::uint64_t bytes, std::string_view reply);
@@ -245,12 +246,12 @@ class Session final : public Protocol {
   void answer_kick();
   void checkpoint(const Command& command);
   void pause(const Command& command);
-  // Tells of what an operator has done.
+  // Adds an operator's action to the audit.
   void audit(std::string_view action, std::string_view target, std::string outcome);
   void stats_job(const Command& command);
   void stats_tube(const Command& command);
 
-  // What a body is read for.
+  // The purpose for which a body is read.
   // kReserveAlone: the one job of a reserve-jobs, which is large.
   enum class Asked : std::uint8_t {
     kReserve,
@@ -279,7 +280,7 @@ class Session final : public Protocol {
   void answer_out_of_memory(std::string_view why);
   void refuse_to_send();
   void answer_store_failure(std::string_view error);
-  // Returns what `parse` does. None if it refuses an option, and the client was told so.
+  // Returns what `parse` does. None if it refuses an option; then the client has got the error.
   template <class Parse>
   auto or_bad_option(Parse parse) -> std::optional<decltype(parse())> {
     try {
@@ -289,7 +290,7 @@ class Session final : public Protocol {
       return std::nullopt;
     }
   }
-  // Calls `action`, and answers the client if it throws: an option that only the engine checks is
+  // Calls `action`, and answers the client if it throws: options that only the engine checks are
   // refused like the others.
   template <class Action>
   void or_answer_failure(Action action) {
@@ -310,9 +311,9 @@ class Session final : public Protocol {
   Service& service_;
   queue::ClientId client_;
   Caller caller_;
-  bool watched_are_allowed_ = false;  // by the token, as lacks_watched() has found
+  bool watched_are_allowed_ = false;  // by the token, as lacks_watched() has found out
   ProtocolDetector detector_;
-  Verb verb_ = Verb::kUnknown;  // of the command that is under way
+  Verb verb_ = Verb::kUnknown;  // the verb of the command under way
   State state_ = State::kLine;
   bool input_ended_ = false;
   bool producer_ = false;
@@ -320,7 +321,7 @@ class Session final : public Protocol {
   bool turn_over_ = false;  // `receive` stopped because its time was over
   bool no_room_ = false;    // `receive` stopped because the store has no room
 
-  // What is held for a body that comes in or goes out.
+  // The memory that is held for a body that comes in or goes out.
   std::size_t held_ = 0;
   MemoryPool::Share memory_;
 
@@ -338,7 +339,7 @@ class Session final : public Protocol {
   queue::Kick kick_;               // kKicking
   queue::DelayedPeek peek_;        // kPeeking
   std::unique_ptr<JobPage> page_;  // kPaging, and kReading for a body of it
-  std::unique_ptr<GatheredJobs> gathered_;  // of a reserve-jobs
+  std::unique_ptr<GatheredJobs> gathered_;  // for a reserve-jobs
   std::unique_ptr<EachJob> each_;           // kEachJob
   std::unique_ptr<queue::JobBulk> bulk_;    // kChanging
   std::unique_ptr<queue::DueCounts> due_;   // kCounting

@@ -12,7 +12,7 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// Of the text of an error, which comes as a body. The engine keeps its beginning.
+// The longest text of an error, which comes as a body. The engine keeps its beginning.
 constexpr std::uint32_t kMaxErrorText = 64 << 10;
 
 }  // namespace

@@ -1,9 +1,9 @@
 // The commands for many jobs: put-jobs, reserve-jobs, delete-jobs and release-jobs (session.h).
 //
-// The data of a put-jobs is collected as a body is, and put with one call of the engine, all or
-// nothing. A delete-jobs or release-jobs is carried out in steps of kAtOnce jobs, as each job has
-// an answer of its own. A reserve-jobs waits as a reserve does; then each step takes one more job
-// that is ready, with its body, until there is none, or the reply is full.
+// The data of a put-jobs is collected like a body, and put with one call of the engine, all or
+// nothing. A delete-jobs or release-jobs is carried out in steps of kAtOnce jobs, because each job
+// has an answer of its own. A reserve-jobs waits like a reserve; then each step takes one more
+// ready job, with its body, until no job is ready, or the reply is full.
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
@@ -31,7 +31,7 @@ std::string fingerprint_of(std::string_view defaults, std::string_view data) {
 
 }  // namespace
 
-// The options stand in key_ until the data has come.
+// The options are kept in key_ until the data has come.
 void Session::begin_batch(const Command& c) {
   try {
     if (c.verb == Verb::kPutJobs) {
@@ -113,7 +113,7 @@ void Session::begin_each(std::string_view data) {
 void Session::go_on_with_each() {
   EachJob& each = *each_;
   const std::span<const queue::JobId> rest = std::span(each.ids).subspan(each.next);
-  // A token of some tubes: the tube of each job is looked at.
+  // If the token is good for some tubes only, the tube of each job is checked.
   const std::size_t at_once = caller_.may_use_all_tubes() ? kAtOnce : 1;
   const std::span<const queue::JobId> ids = rest.first(std::min(rest.size(), at_once));
   const bool releases = put_.verb == Verb::kReleaseJobs;
@@ -131,7 +131,7 @@ void Session::go_on_with_each() {
     }
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
-  } catch (const std::out_of_range&) {  // the delay still fitted in an earlier step
+  } catch (const std::out_of_range&) {  // the delay did fit in an earlier step
     failure = "OUT_OF_RANGE ";
   }
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -146,7 +146,7 @@ void Session::go_on_with_each() {
   if (each.next == each.ids.size()) answer_each();
 }
 
-// Nothing was done to the jobs that are left, if the server stops.
+// If the server stops, nothing is done to the jobs that are left.
 void Session::answer_each() {
   EachJob& each = *each_;
   for (; each.next < each.ids.size(); ++each.next)
@@ -169,7 +169,7 @@ void Session::reserve_jobs(const Command& c) {
   if (input_ended_) service_.engine().stop_waiting(client_);
 }
 
-// The client has reserved the job, which belongs to the reply if there is room.
+// The client has reserved the job. It goes into the reply if the reply has room.
 void Session::gather(const queue::JobView& job) {
   GatheredJobs& gathered = *gathered_;
   const bool is_first = gathered.jobs.empty();
@@ -177,7 +177,7 @@ void Session::gather(const queue::JobView& job) {
     gathered_.reset();
     return fetch(Asked::kReserveAlone, job);
   }
-  held_ = 0;  // may_hold() is asked for all of it
+  held_ = 0;  // may_hold() is asked for everything anew
   const std::size_t bytes = gathered.bytes + job.body_bytes;
   if (may_hold(bytes, kOwnReplies)) return fetch(Asked::kReserveJobs, job);
   service_.engine().give_back(client_, service_.now(), job.id);
@@ -216,7 +216,8 @@ void Session::go_on_gathering() {
   answer_gathered();
 }
 
-// If a body has come late, the ttrs begin anew. A job whose ttr was over then is another client's.
+// If a body has come late, the ttrs begin anew. A job whose ttr was over by then belongs to another
+// client.
 void Session::answer_gathered() {
   state_ = State::kLine;
   const std::unique_ptr<GatheredJobs> gathered = std::move(gathered_);

@@ -1,14 +1,15 @@
 // The commands whose replies have a body: reserve, reserve-job and the peeks (session.h).
 //
-// The engine names a job, and its body is fetched from the store: at once if it is at hand, else by
-// Service::bodies(), and the session waits. What has become of the job meanwhile:
-// - `reserve` holds the job before the body is read, as only one client gets it. When the body has
-//   come late, the job's ttr begins anew. If the body cannot be read, the job is given back.
+// The engine names a job, and its body is fetched from the store: at once if it is at hand;
+// otherwise by Service::bodies(), and the session waits. The job meanwhile:
+// - `reserve` holds the job before the body is read, because only one client may get it. When the
+//   body has come late, the job's ttr begins anew. If the body cannot be read, the job is given
+//   back.
 // - `reserve-job` and the peeks change nothing before the body has come.
 //
 // The first piece of a large body is fetched in this way, and the others one by one as the client
-// takes them. With each of them the ttr begins anew. If one cannot be read, or the ttr was over,
-// the reply cannot be ended: the session closes.
+// takes them. With each piece the ttr begins anew. If a piece cannot be read, or the ttr was over,
+// the reply cannot be completed: the session closes.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -117,7 +118,7 @@ void Session::answer_unreadable(const Body& body) {
   answer_store_failure(bury_or_return(body));
 }
 
-// The client holds the job, and gets no body of it. Returns why.
+// The client holds the job, but cannot get its body. Returns why.
 std::string Session::bury_or_return(const Body& body) {
   queue::Engine& engine = service_.engine();
   const std::string job = "job " + std::to_string(job_.id);
@@ -179,8 +180,8 @@ void Session::send_piece(const Body& body) {
     service_.report_cut_reply("the body of " + job + " cannot be read to its end: " + body.error);
     return close();
   }
-  // The ttr begins anew with each piece, so that a client that reads steadily keeps its job. If it
-  // was over before, another client may have the job.
+  // The ttr begins anew with each piece, so that a client that reads steadily keeps its job. If the
+  // ttr was over already, another client may have the job.
   if (asked_ != Asked::kPeek && !service_.engine().touch(client_, service_.now(), job_.id).done) {
     service_.report_cut_reply("the ttr of " + job + " was over before its body was sent");
     return close();

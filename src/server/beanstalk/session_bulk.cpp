@@ -1,5 +1,5 @@
 // The commands that change or count many jobs: cancel-jobs, retry-jobs, move-jobs, spread-jobs,
-// due-counts (session.h). They go in steps, and others are served in between.
+// due-counts (session.h). They run in steps, and other clients are served in between.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// One command looks at so many jobs, and then answers, so that its client can tell how far it is.
+// One command scans at most this many jobs, and then answers, so that its client can show its
+// progress.
 constexpr std::uint64_t kMostPassed = 262'144;
 
 queue::JobBulk::Action action_of(Verb verb) {
@@ -86,7 +87,7 @@ void Session::go_on_changing() {
     if (!bulk_->ended() && bulk_->list.looked_at < kMostPassed) return;
     answer_bulk();
   } catch (const queue::StoreError& error) {
-    // What was changed is told. The next command meets the failure, if it lasts.
+    // Report what was changed. If the failure lasts, the next command meets it.
     bulk_->changed > 0 ? answer_bulk() : answer_store_failure(error.what());
   } catch (const queue::OverLimit& error) {
     bulk_->changed > 0 ? answer_bulk() : answer_out_of_memory(error.what());
@@ -95,7 +96,7 @@ void Session::go_on_changing() {
   bulk_.reset();
 }
 
-// That no job is left may be due to changes of others, which must be durable as well.
+// If no job is left, changes of other clients may be the reason; these must be durable, too.
 void Session::answer_bulk() {
   const queue::JobBulk& bulk = *bulk_;
   const std::string next = bulk.list.done ? "end" : to_text(bulk.list.next);

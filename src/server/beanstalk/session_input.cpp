@@ -8,10 +8,10 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// The clock is read at least once in so many steps.
+// The clock is read at least once in this many steps.
 constexpr unsigned kStepsPerReading = 8;
 
-// Of a kick and a put, the steps that follow append.
+// A kick and a put append only in later steps.
 bool appends_at_once(Verb verb) {
   return verb == Verb::kDelete || verb == Verb::kRelease || verb == Verb::kReleaseMs ||
          verb == Verb::kBury || verb == Verb::kBuryJob || verb == Verb::kKickJob ||
@@ -27,7 +27,7 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
   std::size_t used = 0;
   for (unsigned steps = 0; wants() == Wants::kInput; ++steps) {
     if (!in_long_command() && used == bytes.size()) break;
-    // Most commands read the clock. Others are short.
+    // Most commands read the clock. The others are short.
     if (steps % kStepsPerReading == kStepsPerReading - 1) service_.now();
     if (steps > 0 && service_.last_now().mono_ns >= until_ns) {
       turn_over_ = true;
@@ -142,8 +142,9 @@ std::size_t Session::swallow(std::string_view bytes) {
   return taken;
 }
 
-// Nobody knows where the next command begins: what follows may be a part of a body, which somebody
-// else than the client has written. beanstalkd reads on after a put, and its clients rely on it.
+// Nobody knows where the next command begins: the next bytes may be a part of a body, and the
+// client need not be its author. So the session ends. Only after a put it reads on, as beanstalkd
+// does, because its clients rely on it.
 void Session::end_if_lost() {
   if (verb_ != Verb::kPut) close();
 }

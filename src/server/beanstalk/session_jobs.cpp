@@ -32,7 +32,8 @@ void Session::show_job(const Command& c) {
   answer_yaml(stats->durable_at, shown_job_yaml(*stats));
 }
 
-// Returns the options of a command that has no body. None if the client was told what is wrong.
+// Returns the options of a command that has no body. None if one is wrong; then the client has got
+// the error.
 std::optional<JobOptions> Session::options_of(const Command& c, OptionsOf of) {
   return or_bad_option([&] { return parse_job_options(c.options, of); });
 }

@@ -1,8 +1,8 @@
 // The commands list-tubes, list-tubes-watched, list-groups and list-jobs (session.h).
 //
-// A page of jobs is made in steps: the engine tells some jobs, and then their bodies are fetched if
-// they are asked for, as in session_bodies.cpp. Meanwhile a job may be deleted or get another body:
-// then it is left out, or looked at again. One that has moved is met again if it has moved on.
+// A page of jobs is made in steps: the engine lists some jobs, and then their bodies are fetched if
+// the client wants them, as in session_bodies.cpp. Meanwhile a job may be deleted or get another
+// body: then it is left out, or read again. A job that has moved towards the end is met again.
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,10 +38,10 @@ void Session::begin_listing() {
   replies_.add(0, "OK ", bytes, kEnd, kListHead);
 }
 
-// For a token of some tubes: the list is answered when its length is known.
+// For a token that is good for some tubes only: the list is answered when its length is known.
 void Session::go_on_choosing() {
   const auto names = service_.engine().next_tubes(client_);
-  if (!names) return begin_listing();  // too many were forgotten meanwhile
+  if (!names) return begin_listing();  // too many tubes were forgotten meanwhile
   for (const std::string& name : *names)
     if (caller_.may_use(name)) body_.append(kItemHead).append(name).append("\n");
   left_ -= names->size();
@@ -76,7 +76,7 @@ void Session::list_watched(const Command&) {
   answer_yaml(0, list);
 }
 
-// The tube may be gone when its last page is asked for.
+// The tube may be gone when the client asks for its last page.
 void Session::list_groups(const Command& c) {
   const auto options = or_bad_option([&] { return parse_group_list_options(c.options); });
   if (!options) return;
@@ -102,7 +102,7 @@ void Session::go_on_paging() {
   state_ = State::kLine;
   or_answer_failure([&] {
     JobPage& page = *page_;
-    // A body that has come late may have filled it.
+    // A body that has come late may have filled the page.
     if (page.next() == nullptr && !page.is_full()) {
       page.take(service_.engine().list_jobs(service_.now(), page.list(), page.at_once()));
       const std::size_t bytes = kPageMemory + page.list().memory();
@@ -120,8 +120,8 @@ void Session::go_on_paging() {
   if (state_ == State::kLine) page_.reset();
 }
 
-// Adds the line of the page's next job. `body`: what came of reading its body. Returns false if it
-// must be waited for, or if it cannot be read, and the client was told so.
+// Adds the line of the page's next job. `body`: its body, if it was read. Returns false if the
+// session must wait for the body, or if it cannot be read; then the client has got the error.
 bool Session::add_next_job(std::optional<Body> body) {
   queue::ListedJob& job = *page_->next();
   if (!page_->wants_body(job)) return page_->add(), true;

@@ -1,5 +1,5 @@
-// Session: kicks and pauses, and what the audit learns of those and of other changes that operators
-// make (session.h).
+// Session: kicks and pauses, and how these and other changes by operators get into the audit
+// (session.h).
 #include <fmt/format.h>
 
 #include <string>

@@ -25,7 +25,7 @@ void Session::begin_put_job(const Command& c) {
   begin_put(c);
 }
 
-// What the options point to goes with their line.
+// The options point into their line, which does not last.
 void Session::keep_texts() {
   const std::array<std::string_view*, 3> texts = {&options_.key, &options_.group,
                                                   &options_.attributes};
@@ -43,7 +43,7 @@ void Session::refuse_options(std::uint64_t bytes, std::string_view why) {
   refuse_body(bytes, "BAD_OPTION ", why);
 }
 
-// The reply stands in body_ until the body was discarded.
+// The reply is kept in body_ until the body was discarded.
 void Session::refuse_body(std::uint64_t bytes, std::string_view word, std::string_view why) {
   body_.assign(word).append(why).append(kEnd);
   swallow_and_answer(bytes, body_);
@@ -90,7 +90,7 @@ std::size_t Session::take_body(std::string_view bytes) {
     finish_put(bytes.substr(0, whole));
     return taken;
   }
-  body_.reserve(whole);  // else the string would grow beyond what was asked for
+  body_.reserve(whole);  // otherwise the string would grow beyond the bytes that it may have
   body_.append(bytes.substr(0, taken));
   if (body_.size() == whole) {
     finish_put(body_);
@@ -144,7 +144,7 @@ queue::PutOrder Session::put_order() const {
   return put_.verb == Verb::kPutJob ? beanstalk::put_order(options_) : order;
 }
 
-// To clients of beanstalkd this says "try again later" (its protocol.txt), and they know it.
+// Clients of beanstalkd know this word; it means "try again later" (protocol.txt).
 void Session::answer_put(const queue::PutOutcome& outcome) {
   const bool is_too_fast = outcome.result == queue::PutOutcome::Result::kTooFast;
   if (is_too_fast && put_.verb == Verb::kPut) return replies_.add(0, "OUT_OF_MEMORY\r\n");
@@ -166,7 +166,8 @@ void Session::begin_large_put() {
   }
 }
 
-// No disk writes a large body that will be refused. One with a key may need no token.
+// A large body that will be refused should not be written to the disk. A put with a key may need no
+// token.
 bool Session::refuse_fast_put() {
   if (put_.verb == Verb::kPutJob && !options_.key.empty()) return false;
   queue::Engine& engine = service_.engine();
@@ -199,7 +200,7 @@ std::size_t Session::take_piece(std::string_view bytes) {
   return taken;
 }
 
-// Each piece is refused as a put would be: a large body must not pass the limits of disk and memory
+// Each piece may be refused like a put: a large body must not pass the limits of disk and memory
 // that are reached while it comes. The rest of a body that was refused is discarded.
 void Session::put_piece() {
   std::string_view reply = refusal(service_.now());
@@ -229,7 +230,7 @@ void Session::finish_large_put() {
   if (body_ != kEnd) end_if_lost();
 }
 
-// If the store fails, the next start does it.
+// If the store fails, the next start does this.
 void Session::give_up_large_body() {
   try {
     service_.engine().give_up(large_);

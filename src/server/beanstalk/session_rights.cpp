@@ -7,7 +7,7 @@
 #include "server/beanstalk/session.h"
 
 namespace carillon::server::beanstalk {
-// A wrong token ends the connection, so that each try costs a new one.
+// A wrong token ends the connection, so that each guess costs a new one.
 void Session::show_token(const Command& c) {
   watched_are_allowed_ = false;
   if (caller_.show(c.tube)) return replies_.add(0, "AUTHENTICATED\r\n");
@@ -22,8 +22,8 @@ bool Session::may_go_on() {
   return caller_.look_again();
 }
 
-// Answers the client, and returns true, if its token does not allow the command. The same if a body
-// follows and the store fails while the tube of its job is looked up.
+// If the client's token does not allow the command, answers the client, and returns true. It does
+// so, too, if a body follows and the store fails while the tube of its job is looked up.
 bool Session::is_forbidden(const Command& command) {
   const Rights rights = entry_of(command.verb).rights;
   std::string why = caller_.lacks(rights);
@@ -45,7 +45,7 @@ bool Session::is_forbidden(const Command& command) {
   return true;
 }
 
-// What is not there is left to the command.
+// If a tube or job does not exist, the command itself says so.
 std::string Session::lacks_tubes(const Command& command, Reach reach) {
   queue::Engine& engine = service_.engine();
   switch (reach) {
@@ -74,8 +74,7 @@ std::string Session::lacks_tube_of(queue::JobId id) {
   return stats ? caller_.lacks_tube_of(fmt::format("job {}", id), stats->tube) : std::string();
 }
 
-// Only allowed tubes join those that the client watches: so what was found holds until the token
-// changes.
+// A client can only watch allowed tubes: so the result is valid until the token changes.
 std::string Session::lacks_watched() {
   if (watched_are_allowed_) return {};
   for (const auto& tube : service_.engine().watched(client_))

@@ -19,7 +19,7 @@ namespace {
 // The names in one list-schedules. The client asks for those after the last one.
 constexpr std::size_t kNamesAtOnce = 1'000;
 
-// The next occurrences that stats-schedule tells.
+// The next occurrences that stats-schedule shows.
 constexpr std::size_t kTimesShown = 5;
 
 }  // namespace
@@ -94,7 +94,7 @@ void Session::stats_schedule(const Command& c) {
   answer_yaml(service_.engine().last_sequence(), schedule_yaml(*schedule));
 }
 
-// Up to 400 KB, if the body has nothing but control characters.
+// Up to 400 KB, if the body has only control characters.
 void Session::show_schedule(const Command& c) {
   const auto schedule = service_.engine().schedule(service_.now(), c.tube, 0);
   if (!schedule) return answer_not_found();

@@ -10,8 +10,8 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// Returns true for commands after which the engine may hold more than before. With all others a
-// client can still empty the queue.
+// Returns true for commands after which the engine may hold more than before. The other commands
+// can still empty the queue.
 bool takes_memory(Verb verb) {
   switch (verb) {
     case Verb::kUse:
@@ -32,7 +32,7 @@ bool takes_memory(Verb verb) {
   }
 }
 
-// In the order of Verb. So each has an entry, or the table does not compile.
+// The entries are in the order of Verb: so each verb has an entry, or the table does not compile.
 constexpr bool is_in_order(const auto& entries) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (entries[i].verb != static_cast<Verb>(i)) return false;

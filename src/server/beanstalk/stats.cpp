@@ -63,7 +63,7 @@ std::string_view name_of(queue::Ending ending) {
 
 class Yaml {
  public:
-  // `begin`: what the fields are added to.
+  // `begin`: the text to which the fields are added.
   explicit Yaml(std::string begin = "---\n") : text_(std::move(begin)) {}
 
   template <class Value>
@@ -83,7 +83,7 @@ class Yaml {
     return *this;
   }
 
-  // Those that are set.
+  // The fields that are set.
   Yaml& policy(const queue::RetryPolicy& policy) {
     if (policy.max_attempts > 0 || policy.counts_empty) field("max-attempts", policy.max_attempts);
     if (policy.backoff > 0) field("backoff-ms", policy.backoff);

@@ -1,5 +1,5 @@
 // The YAML with which the session answers `stats`, `stats-job`, `stats-tube`, `stats-group` and the
-// `list-…` commands but list-jobs: beanstalkd's fields in beanstalkd's order, and Carillon's own
+// `list-…` commands except list-jobs: beanstalkd's fields in beanstalkd's order, and Carillon's own
 // after them.
 #pragma once
 
@@ -21,10 +21,10 @@ std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);
 std::string group_stats_yaml(std::string_view tube, std::string_view name,
                              const queue::GroupStats& group);
-// Of the jobs of a schedule: what few have.
+// The fields of a schedule's jobs that few jobs have.
 std::string job_options_yaml(const queue::Schedule& schedule);
 std::string job_stats_yaml(const queue::JobStats& job);
-// The same, and after it what show-job adds.
+// The same, followed by the fields of show-job.
 std::string shown_job_yaml(const queue::JobStats& job);
 std::string story_yaml(const std::vector<queue::Attempt>& story);
 // A list is its head and then, for each item, the item's head, the item, and a line's end.
