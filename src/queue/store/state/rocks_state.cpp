@@ -129,7 +129,7 @@ void RocksState::check_bodies() {
   }
 }
 
-// A state with a format has a log: each step begins only when the one before is done.
+// Makes the log first: so a state that has a format has a log.
 void RocksState::make() {
   std::random_device random;
   const std::uint64_t identity = (std::uint64_t{random()} << 32) | random();
