@@ -45,7 +45,7 @@ struct Error {};
 
 namespace {
 
-TEST(Names, OfTheLibraryStandBesideThoseOfAsioAndOfEverydayPrograms) {
+TEST(Names, TheLibrarysNamesStandBesideAsiosAndEverydayOnes) {
   asio::io_context context;
   wheel_timer timer(context, milliseconds(1));
   bool fired = false;

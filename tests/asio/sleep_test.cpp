@@ -189,7 +189,7 @@ TEST_F(AsioSleep, AStopTokenEndsTheSleep) {
   EXPECT_EQ(timers_.pending(), 0U);
 }
 
-TEST_F(AsioSleep, OfTwoAwaitablesTheLoserReturnsItsTimer) {
+TEST_F(AsioSleep, TheLoserOfTwoAwaitablesReturnsItsTimer) {
   using net::experimental::awaitable_operators::operator||;
   const auto start = Clock::now();
   run([&]() -> net::awaitable<void> {

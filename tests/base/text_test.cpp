@@ -17,7 +17,7 @@ TEST(Text, IsCutWhereASignEnds) {
   EXPECT_EQ(beginning("\xf0\x9f\x94\x94", 1), "");
 }
 
-TEST(Text, ThatIsNoUtf8IsCutAnywhere) {
+TEST(Text, TextThatIsNotUtf8IsCutAnywhere) {
   EXPECT_EQ(beginning("a\x80\x80\x80\x80\x80", 5), "a\x80\x80\x80\x80");
   EXPECT_EQ(beginning("\xff\xfe\xfd", 2), "\xff\xfe");
 }

@@ -123,7 +123,7 @@ class WholeBackupTest(BackupCase):
         self.assertGreater(copy.put(b"new"), max(jobs))
         self.assertEqual(client.call(b"delete %d" % later).line, b"DELETED")
 
-    def test_of_a_server_on_a_backup(self):
+    def test_a_server_on_a_backup(self):
         self.put("one")
         self.carillon("backup", self.target)
         copy = self.opened(self.target)

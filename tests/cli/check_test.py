@@ -155,7 +155,7 @@ class CheckTest(CliCase):
             self.assertEqual(finding["level"] == "ok", "advice" not in finding, finding)
         return findings
 
-    def test_of_a_running_server(self):
+    def test_a_running_server(self):
         data = self.server.command_line(0)[3]
         before = sorted(os.listdir(data))
         found = self.check("--data", data, "--http", "none")

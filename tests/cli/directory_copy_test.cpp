@@ -138,7 +138,7 @@ TEST_F(DirectoryCopyTest, AFileThatBecomesShorterIsAFailure) {
             from() + "/000007.sst has become shorter meanwhile");
 }
 
-TEST_F(DirectoryCopyTest, ThatCannotFitIsNotBegun) {
+TEST_F(DirectoryCopyTest, ACopyThatCannotFitIsNotBegun) {
   write("large", "");
   fs::resize_file(root_ / "from/large", std::uintmax_t{1} << 42);  // a hole
   DirectoryCopy copy(to());

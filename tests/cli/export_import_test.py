@@ -482,7 +482,7 @@ class ExportImportTest(CliCase):
         self.assertEqual((summary["jobs"], summary["exist"]), (1, 1))
         self.assertEqual(c.call(b"peek-job key=a").body, b"mine")
 
-    def test_of_jobs_with_one_key_the_first_is_put(self):
+    def test_the_first_of_jobs_with_one_key_is_put(self):
         self.out.write_text('{"key":"k","body":"a"}\n{"body":"b"}\n{"key":"k","body":"c"}\n')
         summary = self.import_file(self.out)
         self.assertEqual([summary["jobs"], summary["exist"]], [2, 1])
@@ -595,7 +595,7 @@ class ExportImportTest(CliCase):
             summary = self.import_file(path, "--once", token, server=server)
             self.assertEqual(summary["jobs"], jobs)
 
-    def test_a_token_that_is_none(self):
+    def test_a_wrong_token(self):
         for token in ("", "a b", "t" * 101):
             self.fails(
                 f'carillon import: --once "{token}": a token has 1 to 100 bytes, and no space',

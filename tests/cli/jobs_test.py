@@ -97,7 +97,7 @@ class JobsTest(CliCase):
                 },
             )
 
-    def test_peek_by_key_tells_of_the_worker_and_of_failed_attempts(self):
+    def test_peek_by_key_shows_the_worker_and_failed_attempts(self):
         job_id = self.put("--key", "k", "--max-attempts", "2", "x")
         with self.server.connect() as worker:
             worker.call(b"name-client mill-3")

@@ -493,7 +493,7 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual(asked.count("/v1/stats"), 1)
         self.assertNotIn("/metrics", asked)
 
-    def test_the_audit_tells_of_an_action_as_it_happens(self):
+    def test_the_audit_shows_an_action_as_it_happens(self):
         self.api("POST", "/v1/tubes/watched/jobs", {"body": "x"})
         self.show("audit")
         self.api("POST", "/v1/tubes/watched:pause")

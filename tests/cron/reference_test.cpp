@@ -344,7 +344,7 @@ constexpr const char* kZones[] = {"UTC",
                                   "America/Havana",
                                   "America/Sao_Paulo"};
 
-TEST(CronReference, NextAgreesWithAModelThatLooksAtEveryMinute) {
+TEST(CronReference, NextAgreesWithAModelThatTriesEveryMinute) {
   for (const std::uint64_t seed : seeds(8)) {
     SCOPED_TRACE(replay_with(seed));
     Random random(seed);

@@ -150,7 +150,7 @@ TEST(IdleTrackerThreads, AConnectionEndsOnceRemovedByAnyThreadOrFoundByTheOwner)
   }
 }
 
-TEST(IdleTrackerThreads, OfManyThreadsThatRemoveOneConnectionOneIsToldThatItDid) {
+TEST(IdleTrackerThreads, IfManyThreadsRemoveAConnectionExactlyOneSucceeds) {
   IdleTracker<int> tracker(Ticks{1'000'000});
   for (int round = 0; round < 300; ++round) {
     const IdleId id = tracker.add(round);

@@ -148,7 +148,7 @@ class ManifestsTest(unittest.TestCase):
         self.assertIn("\nExecStart=/usr/local/bin/carillon serve ", UNIT)
         self.assertIn(" \\\n  --listen 127.0.0.1:11300 --http 127.0.0.1:11380\n", UNIT)
 
-    def test_prometheus_takes_its_configuration_and_tells_of_pushes(self):
+    def test_prometheus_takes_its_configuration_and_reports_pushes(self):
         program = promtool.find()
         if not program:
             self.skipTest(promtool.MISSING)

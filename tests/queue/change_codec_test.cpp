@@ -63,7 +63,7 @@ TEST(RecordValues, AJobIsReadAsItWasWritten) {
   EXPECT_EQ(read(away, value_of(away)), away);
 }
 
-TEST(RecordValues, APolicyOfZerosIsNoneThatIsMissing) {
+TEST(RecordValues, APolicyOfZerosIsNotAMissingPolicy) {
   JobRecord job = full_job();
   job.extras = detail::Rare(JobExtras{.key = {}, .retry = {.counts_empty = true}});
   EXPECT_EQ(read(job, value_of(job)), job);

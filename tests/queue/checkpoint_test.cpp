@@ -125,13 +125,13 @@ TEST_F(CheckpointTest, HasWhatWasAppendedBeforeIt) {
   EXPECT_EQ(batches_in(*store_), 150U);
 }
 
-TEST_F(CheckpointTest, OfAnEmptyStoreIsAnEmptyStore) {
+TEST_F(CheckpointTest, AnEmptyStoreGivesAnEmptyStore) {
   const Checkpoint checkpoint = checkpoint_of(*store_);
   EXPECT_EQ(checkpoint.number, 0U);
   EXPECT_EQ(batches_in_copy(copy(checkpoint)), 0U);
 }
 
-TEST_F(CheckpointTest, OfWhatWasNotSyncedIsNotAheadOfTheLog) {
+TEST_F(CheckpointTest, UnsyncedChangesDoNotPutItAheadOfTheLog) {
   append(10);
   const Checkpoint checkpoint = checkpoint_of(*store_);
   EXPECT_EQ(store_->sync(), 10U);
@@ -181,7 +181,7 @@ TEST_F(CheckpointTest, GoesOnByItself) {
   }
 }
 
-TEST_F(CheckpointTest, OfACheckpoint) {
+TEST_F(CheckpointTest, ACheckpointOfACheckpoint) {
   append(40);
   const std::string first = copy(checkpoint_of(*store_));
   std::string second;
@@ -242,7 +242,7 @@ TEST_F(CheckpointTest, LeftByACrashIsRemovedWhenTheStoreIsOpened) {
   EXPECT_EQ(batches_in(*store_), 10U);
 }
 
-TEST_F(CheckpointTest, ThatCannotBeMadeIsAnErrorAndTheNextOneWorks) {
+TEST_F(CheckpointTest, OneThatCannotBeMadeIsAnErrorAndTheNextOneWorks) {
   append(10);
   const Checkpoint flushed = checkpoint_of(*store_);
   store_->release_checkpoint();
@@ -262,7 +262,7 @@ TEST_F(CheckpointTest, ThatCannotBeMadeIsAnErrorAndTheNextOneWorks) {
   EXPECT_EQ(batches_in_copy(copy(checkpoint_of(*store_))), 20U);
 }
 
-TEST_F(CheckpointTest, ThatFailsInTheMiddleLeavesNothing) {
+TEST_F(CheckpointTest, AFailureInTheMiddleLeavesNothing) {
   append(10);
   const Checkpoint flushed = checkpoint_of(*store_);
   store_->release_checkpoint();

@@ -237,7 +237,7 @@ TEST_P(DiskFull, OrAFileThatCannotBeMadeBreaksTheStoreAndLosesNothing) {
 }
 
 // A real file system without space: which write fails first is a matter of chance.
-TEST_P(DiskFull, OfMemoryIsSurvived) {
+TEST_P(DiskFull, LackOfMemoryIsSurvived) {
   constexpr std::size_t kBody = 3'000;
   if (SecondSelf::is_this()) {
     const std::string path = SecondSelf::argument();

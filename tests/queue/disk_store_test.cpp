@@ -61,7 +61,7 @@ TEST(DiskDirectory, IsMadeWithThoseAboveIt) {
   EXPECT_EQ(fs::status(path).permissions(), fs::perms(0700));
 }
 
-TEST(DiskDirectory, ThatIsAFileIsRefused) {
+TEST(DiskDirectory, AFileIsRefused) {
   const TemporaryDirectory directory;
   write(directory / "file", "");
   EXPECT_EQ(opening_complaint(directory / "file"),
@@ -72,7 +72,7 @@ TEST(DiskDirectory, ThatIsAFileIsRefused) {
   EXPECT_EQ(opening_complaint(""), "the data directory's name is empty");
 }
 
-TEST(DiskDirectory, ThatIsNotWritableIsRefused) {
+TEST(DiskDirectory, AnUnwritableOneIsRefused) {
   if (SecondSelf::is_this()) {
     if (::geteuid() == 0 && ::setuid(65'534) != 0) FAIL();
     const std::string path = SecondSelf::argument();
@@ -131,7 +131,7 @@ TEST(DiskDirectory, IsOpenOnceInAProcess) {
                 std::to_string(::getpid()) + ")");
 }
 
-TEST(DiskDirectory, OfOtherThingsIsRefusedAndLeftAlone) {
+TEST(DiskDirectory, OneWithOtherThingsIsRefusedAndLeftAlone) {
   const TemporaryDirectory directory;
   write(directory / "notes.txt", "dear diary");
   EXPECT_EQ(opening_complaint(directory.path()),
@@ -140,7 +140,7 @@ TEST(DiskDirectory, OfOtherThingsIsRefusedAndLeftAlone) {
   EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), {}), 1);
 }
 
-TEST(DiskDirectory, ThatLacksItsFirstFileIsRefused) {
+TEST(DiskDirectory, OneThatLacksItsFirstFileIsRefused) {
   const TemporaryDirectory directory;
   { DiskStore store(directory / "data", {}); }
   fs::remove(directory / "data/CURRENT");
@@ -157,7 +157,7 @@ TEST(DiskDirectory, WhoseMakingWasInterruptedIsMadeAgain) {
   EXPECT_EQ(store.find(1), job(1));
 }
 
-TEST(DiskDirectory, OfAnotherProgramIsRefused) {
+TEST(DiskDirectory, OneOfAnotherProgramIsRefused) {
   const TemporaryDirectory directory;
   rocksdb::Options options;
   options.create_if_missing = true;
@@ -181,7 +181,7 @@ TEST(DiskDirectory, OfAnotherProgramIsRefused) {
           "Column families not opened: theirs");
 }
 
-TEST(DiskDirectory, OfAnotherFormatIsRefused) {
+TEST(DiskDirectory, OneOfAnotherFormatIsRefused) {
   const TemporaryDirectory directory;
   { DiskStore store(directory / "data", {}); }
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
@@ -274,7 +274,7 @@ TEST(DiskDamage, ToABodyNamesTheFileAndThePlace) {
   EXPECT_GT(damaged, 0u);
 }
 
-TEST(DiskDamage, ThatADataFileIsMissingIsReported) {
+TEST(DiskDamage, AMissingDataFileIsReported) {
   const TemporaryDirectory directory;
   make_files(directory / "data", 100, 200);
   const std::vector<fs::path> files = files_with(directory / "data", ".sst");

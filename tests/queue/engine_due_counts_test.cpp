@@ -206,38 +206,38 @@ class DueCountsOnDisk : public testing::Test {
   ClientId worker_ = 0;
 };
 
-TEST_F(DueCountsOnDisk, OfJobsInMemory) {
+TEST_F(DueCountsOnDisk, CountsJobsInMemory) {
   put_jobs(0, kSpans);
   expect_about(0, 0);
 }
 
-TEST_F(DueCountsOnDisk, OfJobsThatAreReservedEarly) {
+TEST_F(DueCountsOnDisk, CountsJobsThatAreReservedEarly) {
   put_jobs(0, kSpans);
   reserve_every(10);
   expect_about(0, 0);
 }
 
-TEST_F(DueCountsOnDisk, OfJobsInFiles) {
+TEST_F(DueCountsOnDisk, CountsJobsInFiles) {
   put_jobs(0, kSpans);
   reopen();
   expect_about(0, 0);
 }
 
-TEST_F(DueCountsOnDisk, OfJobsInFilesAndInMemory) {
+TEST_F(DueCountsOnDisk, CountsJobsInFilesAndInMemory) {
   put_jobs(0, 8);
   reopen();
   put_jobs(8, kSpans);
   expect_about(0, 0);
 }
 
-TEST_F(DueCountsOnDisk, OfAStorePartlyInMemory) {
+TEST_F(DueCountsOnDisk, CountsAStorePartlyInMemory) {
   put_jobs(0, kSpans);
   reopen();
   put_jobs(0, 10);
   expect_about(10, 2'000);
 }
 
-TEST_F(DueCountsOnDisk, OfGroupsThatAreDueLaterThanTheOthers) {
+TEST_F(DueCountsOnDisk, CountsGroupsThatAreDueLaterThanTheOthers) {
   put_jobs(5, 6);
   put_jobs(10, 19, "g");
   const DueCounts counts = count_some();

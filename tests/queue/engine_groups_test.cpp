@@ -555,7 +555,7 @@ TEST_F(EngineGroups, AGroupAtItsLimitIsServedWhenAWorkerIsLost) {
 }
 
 // Ready jobs of a tube that has other groups, as many as there are, cost the same.
-TEST_F(EngineGroups, TenThousandGroupsAreNotLookedAtForAJob) {
+TEST_F(EngineGroups, TenThousandGroupsAreNotVisitedForAJob) {
   for (int i = 0; i < 10'000; ++i) put("g" + std::to_string(i), "x");
   EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 10'000u);
   std::size_t hand_outs = 0;

@@ -195,7 +195,7 @@ TEST_F(JobSpreads, DealsAStormOutEvenly) {
   engine.check_invariants();
 }
 
-TEST_F(JobSpreads, ThatIsDoneAgainChangesNothing) {
+TEST_F(JobSpreads, ARepeatedSpreadChangesNothing) {
   for (Millis i = 0; i < 200; ++i) queue.put(producer, "x", {.due_in = kHour + 100 * i});
   JobBulk first = spread(kHour);
   for (int steps = 0; steps < 3; ++steps) engine.change_jobs(queue.now(), first);

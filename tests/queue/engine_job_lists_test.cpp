@@ -53,7 +53,7 @@ TEST_F(JobLists, ByDueTimeAndThenTheBuriedOnes) {
   EXPECT_EQ(list({.states = kDeadJobs}), Ids{});
 }
 
-TEST_F(JobLists, ATubeThatIsNotThereHasNone) {
+TEST_F(JobLists, AMissingTubeHasNoJobs) {
   JobListing list{.tube = "none"};
   EXPECT_TRUE(engine.list_jobs(queue.now(), list, 10).empty());
   EXPECT_TRUE(list.done);
@@ -130,7 +130,7 @@ TEST_F(JobLists, AStepThatCannotReadChangesNothing) {
 }
 
 // 10'000 far jobs behind those that are meant.
-TEST_F(JobLists, LooksAtNoMoreThanItMust) {
+TEST_F(JobLists, ScansNoMoreThanItMust) {
   for (Millis i = 0; i < 10'000; ++i) queue.put(producer, "x", {.due_in = kHour + i});
   queue.put(producer, "ready");
   queue.reserve(worker);

@@ -54,7 +54,7 @@ TEST_F(EngineLeaving, ADisconnectMakes64JobsReadyAndTheNextCallsTheOthers) {
   for (int i = 0; i < 500; ++i) ASSERT_EQ(queue.reserve(other), std::to_string(i));
 }
 
-TEST_F(EngineLeaving, WhoHasDisconnectedIsNotConnectedThoughJobsAreLeft) {
+TEST_F(EngineLeaving, AClientThatHasDisconnectedIsGoneThoughItsJobsAreLeft) {
   put_and_hold(worker, 100);
   engine.disconnect(worker, queue.now());
   EXPECT_THROW(engine.holds_jobs(worker), std::out_of_range);
@@ -82,7 +82,7 @@ TEST_F(EngineLeaving, AJobThatIsStillHeldRunsOutOfItsTtr) {
   EXPECT_EQ(counts().ready, 1'000u);
 }
 
-TEST_F(EngineLeaving, WhoWaitsGetsTheJobsOfAClientThatHasDisconnected) {
+TEST_F(EngineLeaving, AWaitingClientGetsTheJobsOfADisconnectedOne) {
   put_and_hold(worker, 100);
   queue.wait(other);
   engine.disconnect(worker, queue.now());
@@ -129,7 +129,7 @@ TEST_F(EngineLeaving, AWaitInManyTubesEndsInSteps) {
   EXPECT_EQ(waiting("tube0"), 0u);
 }
 
-TEST_F(EngineLeaving, WhoWaitsNoMoreGetsNothingThoughItStandsInTheLine) {
+TEST_F(EngineLeaving, AClientThatWaitsNoMoreGetsNothingThoughItStandsInTheLine) {
   watch(worker, 500);
   engine.watch(other, "tube0");
   queue.wait(worker);
@@ -140,7 +140,7 @@ TEST_F(EngineLeaving, WhoWaitsNoMoreGetsNothingThoughItStandsInTheLine) {
   EXPECT_EQ(queue.deliveries(), Words{"3:y"});
 }
 
-TEST_F(EngineLeaving, WhoWaitsAgainStandsAtTheEndOfTheLine) {
+TEST_F(EngineLeaving, AClientThatWaitsAgainStandsAtTheEndOfTheLine) {
   watch(worker, 500);
   engine.watch(other, "tube0");
   queue.wait(worker);

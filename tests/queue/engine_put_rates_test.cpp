@@ -117,7 +117,7 @@ TEST_F(EnginePutRates, ABatchGetsAllOfItsTokensOrNone) {
   EXPECT_EQ(counts().ready, 6U);
 }
 
-TEST_F(EnginePutRates, OfABatchOnlyWhatIsPutNeedsATokenAndOtherRefusalsAreTold) {
+TEST_F(EnginePutRates, OnlyJobsOfABatchThatArePutNeedTokensAndOtherRefusalsAreTold) {
   set({.rate = 1, .period = 1'000, .burst = 2});
   EXPECT_TRUE(put({.key = "k"}).done());
   const NewJob there{.order = {.key = "k", .on_conflict = OnConflict::kIgnore}, .body = "x"};

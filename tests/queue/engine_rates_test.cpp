@@ -166,7 +166,7 @@ TEST_F(EngineRates, TheWallClockIsNothingToARate) {
   EXPECT_EQ(reserve(worker), 2U);
 }
 
-TEST_F(EngineRates, WhoWaitsAtALimitCostsNoTurns) {
+TEST_F(EngineRates, AClientThatWaitsAtALimitCostsNoTurns) {
   set({.max_running = 1, .rate = 1, .period = 10'000, .burst = 1});
   put(3);
   EXPECT_EQ(reserve(worker), 1U);

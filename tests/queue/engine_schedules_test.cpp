@@ -241,7 +241,7 @@ TEST_F(SchedulesTest, WhatIsMissedByALittleFires) {
   EXPECT_EQ(events(), Events{});
 }
 
-TEST_F(SchedulesTest, TheLastOfTheMissedIsNoneThatTheClocksSkip) {
+TEST_F(SchedulesTest, TheLastMissedOneIsNotSkippedByTheClocks) {
   pass(1'711'752'000'000 - kStart);  // 2024-03-29T23:00:00Z; the clocks go forward on the 31st
   Schedule skips = daily("02:30", "Summer");
   skips.run_after_gap = false;
@@ -418,7 +418,7 @@ TEST_F(SchedulesTest, OneOverlapWaitsUntilTheJobIsGone) {
   EXPECT_EQ(jobs(), Seconds{240});
 }
 
-TEST_F(SchedulesTest, WhatWaitsFiresWhenNothingIsToWaitAnyMore) {
+TEST_F(SchedulesTest, WhatWaitsFiresWhenNothingMustWaitAnyMore) {
   set(every(kMinute, Overlap::kQueue));
   pass(2 * kMinute);
   EXPECT_EQ(jobs(), Seconds{60});
@@ -607,7 +607,7 @@ TEST_F(SchedulesTest, ATimeThatTheClocksSkipIsSkippedOrRunAfter) {
 }
 
 // The search for the next time would go on until the year 9999.
-TEST_F(SchedulesTest, TimesThatTheClocksAlwaysSkipAreNotLookedForForEver) {
+TEST_F(SchedulesTest, TimesThatTheClocksAlwaysSkipAreNotSearchedForEver) {
   int looks = 0;
   VirtualQueue odd({.calendar = [&looks](const std::string&, const std::string&) -> Timetable {
     return [&looks](UtcMs after) -> std::optional<Occurrence> {
@@ -897,7 +897,7 @@ TEST_F(SchedulesTest, GiveTheirJobsAllThatIsAsked) {
   EXPECT_EQ(engine().job_stats(queue.now(), 2)->record.extras->expires, kStart + kMinute + kHour);
 }
 
-TEST_F(SchedulesTest, AJobThatComesLateExpiresSoLongAfterItsPut) {
+TEST_F(SchedulesTest, AJobThatComesLateExpiresThisLongAfterItsPut) {
   Schedule schedule = daily("23:00");
   schedule.expires_in = kMinute;
   set(schedule);

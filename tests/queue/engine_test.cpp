@@ -251,7 +251,7 @@ TEST_F(EngineTest, TubesVanishWhenNothingRefersToThemButDefaultStays) {
   EXPECT_EQ(engine.tubes(), Words{"default"});
 }
 
-TEST_F(EngineTest, EveryAnswerNamesTheAppendItTellsOf) {
+TEST_F(EngineTest, EveryAnswerNamesTheAppendThatItReports) {
   const PutOutcome put = engine.put(producer, queue.now(), {}, "job");
   EXPECT_EQ(put.durable_at, 1u);
   EXPECT_EQ(engine.peek(queue.now(), put.id)->durable_at, 1u);

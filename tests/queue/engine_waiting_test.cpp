@@ -30,7 +30,7 @@ TEST_F(EngineWaiting, JobsDueAtOneMomentGoOutByPriority) {
   EXPECT_EQ(queue.deliveries(), Words{"2:first"});
 }
 
-TEST_F(EngineWaiting, OfTwoTubesDueAtOneMomentTheLowerPriorityIsServedFirst) {
+TEST_F(EngineWaiting, IfTwoTubesAreDueTogetherTheLowerPriorityIsServedFirst) {
   for (const auto& [tube, priority] : {std::pair{"a", 2u}, {"b", 1u}, {"c", 3u}}) {
     engine.use(producer, tube);
     queue.put(producer, tube, {.priority = priority, .due_in = 10});

@@ -81,7 +81,7 @@ class NewestFileTest : public LocalLogTest {
   }
 };
 
-TEST_F(NewestFileTest, ThatTheNewestSegmentIsGoneIsNoticed) {
+TEST_F(NewestFileTest, AMissingNewestSegmentIsNoticed) {
   append_segments(*open(), 2);
   make_unused_segment();
   const std::string bytes = contents(files().at(1));
@@ -94,7 +94,7 @@ TEST_F(NewestFileTest, ThatTheNewestSegmentIsGoneIsNoticed) {
   expect_found(1, 2);
 }
 
-TEST_F(NewestFileTest, ThatTheOnlySegmentWithChangesIsGoneIsNoticed) {
+TEST_F(NewestFileTest, AMissingOnlySegmentWithChangesIsNoticed) {
   auto log = open();
   append(*log, 100);
   log->sync();
@@ -105,7 +105,7 @@ TEST_F(NewestFileTest, ThatTheOnlySegmentWithChangesIsGoneIsNoticed) {
 }
 
 // A log without any change has a segment, too.
-TEST_F(NewestFileTest, ThatTheFirstSegmentIsGoneIsNoticed) {
+TEST_F(NewestFileTest, AMissingFirstSegmentIsNoticed) {
   open();
   make_unused_segment();
   fs::remove(directory_ / "jobs-1.data");

@@ -141,7 +141,7 @@ class SalvagePlaces : public testing::Test {
   std::set<JobId> lost_;
 };
 
-TEST_F(SalvagePlaces, OfATableCostNothingButBlocksOfData) {
+TEST_F(SalvagePlaces, DamageOfATableCostsOnlyBlocksOfData) {
   for (const char* family : {"jobs", "index", "bodies"}) {
     const fs::path name = largest(".sst", family);
     const std::string bytes = contents(fs::path(*made / "whole") / name);
@@ -177,7 +177,7 @@ TEST_F(SalvagePlaces, OfATableCostNothingButBlocksOfData) {
   }
 }
 
-TEST_F(SalvagePlaces, OfAFileOfBodiesCostOneBodyAtMost) {
+TEST_F(SalvagePlaces, DamageOfAFileOfBodiesCostsOneBodyAtMost) {
   const fs::path name = largest(".blob");
   const std::string bytes = contents(fs::path(*made / "whole") / name);
   const std::size_t foot = bytes.size() - 32;
@@ -195,7 +195,7 @@ TEST_F(SalvagePlaces, OfAFileOfBodiesCostOneBodyAtMost) {
 }
 
 // Also shorter than any table, and longer than it was.
-TEST_F(SalvagePlaces, OfAFileThatIsCutShortCostNoMoreThanThatFile) {
+TEST_F(SalvagePlaces, AFileThatIsCutShortCostsNoMoreThanThatFile) {
   const fs::path bodies = largest(".blob");
   for (const fs::path& name : {largest(".sst", "index"), largest(".sst", "bodies"), bodies}) {
     const std::string bytes = contents(fs::path(*made / "whole") / name);
@@ -230,7 +230,7 @@ TEST_F(SalvagePlaces, FullOfZerosCostTheirBlocks) {
   expect_lost(1, there() * 3 / 4);
 }
 
-TEST_F(SalvagePlaces, OfATableThatIsGoneCostNoMoreThanThatTable) {
+TEST_F(SalvagePlaces, AMissingTableCostsNoMoreThanThatTable) {
   for (const char* family : {"jobs", "index", "bodies"}) {
     SCOPED_TRACE(family);
     const fs::path name = largest(".sst", family);
@@ -246,7 +246,7 @@ TEST_F(SalvagePlaces, OfATableThatIsGoneCostNoMoreThanThatTable) {
 }
 
 // Each of these has several records, and the last one is of another life.
-TEST_F(SalvagePlaces, OfALogsHeaderCostNothing) {
+TEST_F(SalvagePlaces, DamageOfALogsHeaderCostsNothing) {
   constexpr JobId kPut = 400;
   const std::string data = directory_ / "data";
   const auto append = [](DiskStore& store, JobId id) {

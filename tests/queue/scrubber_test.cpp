@@ -100,7 +100,7 @@ TEST_F(ScrubberTest, CountsEachFileOnceThatAReaderHasNoted) {
   EXPECT_EQ(scrubber.health().damaged_files, 2u);
 }
 
-TEST_F(ScrubberTest, TellsOfEachDamagedFileOnce) {
+TEST_F(ScrubberTest, ReportsEachDamagedFileOnce) {
   std::size_t flipped = 0;
   for (const fs::path& file : files()) {
     std::string bytes = contents(file);

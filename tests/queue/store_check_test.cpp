@@ -258,7 +258,7 @@ class SparseStore : public StoreCheck {
   std::vector<fs::path> sparse_;
 };
 
-TEST_F(SparseStore, ThatIsDamagedHidesNothing) {
+TEST_F(SparseStore, ADamagedTableHidesNothing) {
   ASSERT_GE(sparse_.size(), 3u);
   for (const fs::path& name : sparse_) {
     const std::size_t size = fs::file_size(whole() + "/" + name.string());
@@ -275,7 +275,7 @@ TEST_F(SparseStore, ThatIsDamagedHidesNothing) {
 }
 
 // If two families are damaged, it may be that nobody knows whether a job is still there.
-TEST_F(SparseStore, OfWhichTwoAreDamagedBringsNoErasedJobBack) {
+TEST_F(SparseStore, TwoDamagedTablesBringNoErasedJobBack) {
   int pairs = 0;
   for (const fs::path& one : sparse_) {
     for (const fs::path& other : sparse_) {

@@ -101,7 +101,7 @@ class LimitTest(unittest.TestCase):
 class OpenTest(FaultCase):
     """Files that cannot be opened for a while, because the whole system has no descriptors."""
 
-    def test_of_tables(self):
+    def test_too_few_descriptors_for_tables(self):
         jobs = fill(self, self.data)
         server = carillon_limited(_LIMIT, self.data, self.faults.environment)
         self.addCleanup(server.__exit__)
@@ -128,7 +128,7 @@ class OpenTest(FaultCase):
         self.assertEqual(client.call(b"reserve-with-timeout 0"), TIMED_OUT)
         self.assertEqual(server.terminate(), 0)
 
-    def test_of_segments_of_the_log(self):
+    def test_too_few_descriptors_for_segments_of_the_log(self):
         server = self.start()
         client = server.connect()
         with self.faults.fail("create open", "*/data/jobs-*", errno.EMFILE, times=FOR_EVER):

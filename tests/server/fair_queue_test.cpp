@@ -170,7 +170,7 @@ TEST(FairQueue, WhatANewOneHasUsedCountsThoughItHasLeft) {
   EXPECT_EQ(shop.serve(), &comes);
 }
 
-TEST(FairQueue, WhoHasLeftIsNotServed) {
+TEST(FairQueue, AMemberThatHasLeftIsNotServed) {
   Customer a, b;
   Shop shop;
   shop.send(a, 10, 100);

@@ -265,7 +265,7 @@ TEST_F(HttpBatches, TheOrderOfHeadersDoesNotMakeAnotherRequest) {
   EXPECT_EQ(puts(), 1);
 }
 
-TEST_F(HttpBatches, RefusesAKeyThatIsNone) {
+TEST_F(HttpBatches, RefusesAWrongKey) {
   for (const char* wrong : {"\"\"", "a b", "\"", "\"a\"b\"", "a\"b", "\"a\"b", "\"a;b"}) {
     const Answer refused =
         ask("POST", "/v1/tubes/mail/jobs", "x", "Idempotency-Key: " + std::string(wrong) + "\r\n");

@@ -48,7 +48,7 @@ TEST_F(HttpConflicts, IgnoreIsAnsweredWithTheJobThatHasTheKey) {
   EXPECT_EQ(put(R"({"key":"k"})").status, 409);
 }
 
-TEST_F(HttpConflicts, IgnoreTellsOfAJobThatIsReserved) {
+TEST_F(HttpConflicts, IgnoreShowsAReservedJob) {
   put(R"({"key":"k"})");
   ask("POST", "/v1/tubes/mail:reserve");
   const Answer met = put(kIgnoring);
@@ -57,7 +57,7 @@ TEST_F(HttpConflicts, IgnoreTellsOfAJobThatIsReserved) {
   EXPECT_EQ(put(R"({"key":"k","on_conflict":"replace"})").status, 409);
 }
 
-TEST_F(HttpConflicts, IgnoreTellsOfFailedAttempts) {
+TEST_F(HttpConflicts, IgnoreShowsFailedAttempts) {
   put(R"({"key":"k"})");
   const json::value reserved = ask("POST", "/v1/tubes/mail:reserve").value();
   const std::string lease(reserved.at("jobs").at(0).at("lease").as_string());

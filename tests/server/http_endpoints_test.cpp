@@ -9,7 +9,7 @@ namespace carillon::server::http {
 namespace {
 
 // A program that embeds the queue may set any URL.
-TEST_F(HttpSession, AnEndpointWhoseUrlIsNoneIsShownAsDisabled) {
+TEST_F(HttpSession, AnEndpointWithAWrongUrlIsShownAsDisabled) {
   server.engine.set_endpoint(server.now, "e", {.url = "http://127.1/hook", .tube = "t"});
   const json::value told = ask("GET", "/v1/endpoints/e").value();
   EXPECT_EQ(told.at("state"), "disabled");

@@ -72,7 +72,7 @@ TEST_F(HttpEvents, OneThatWasHereBeforeGetsWhatItHasMissed) {
   EXPECT_EQ(events.find("id: " + id + "-2\n"), std::string::npos);
 }
 
-TEST_F(HttpEvents, ThatOfAnotherProcessMeansAllThatIsKept) {
+TEST_F(HttpEvents, AnIdOfAnotherProcessMeansAllKeptEvents) {
   for (int i = 0; i < 5; ++i) second();
   listen("Last-Event-ID: 0123456789abcdef-4\r\n");
   EXPECT_EQ(count(read(), "event: stats\n"), server.service.feed().newest());
@@ -108,7 +108,7 @@ TEST_F(HttpEvents, AStreamEndsWithItsClient) {
   EXPECT_TRUE(server.service.feed().listeners().empty());
 }
 
-TEST_F(HttpEvents, NoMoreThanSoManyListen) {
+TEST_F(HttpEvents, TheNumberOfListenersIsBounded) {
   for (std::uint64_t i = 0; i < Feed::kMostListeners; ++i) server.service.feed().listen(1'000 + i);
   EXPECT_EQ(ask("GET", "/v1/events").detail(), "256 clients listen to events, and no more may");
 }

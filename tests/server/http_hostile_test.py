@@ -131,7 +131,7 @@ class HostileHttp(HttpCase):
             for thread in threads:
                 thread.join()
 
-    def test_who_does_not_read(self):
+    def test_a_client_that_does_not_read(self):
         before = self.memory()
         request = b"GET /openapi.json HTTP/1.1\r\n" + HEAD + b"\r\n"
         deaf = []

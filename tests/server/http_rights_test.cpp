@@ -167,7 +167,7 @@ TEST_F(HttpRights, ARefusalDoesNotNameTheTubeOfAnothersJobOrScheduleOrOperation)
   }
 }
 
-TEST_F(HttpRights, WhoMayChangeAJobAndNotLookAtItSeesItsNumberAlone) {
+TEST_F(HttpRights, ATokenThatMayChangeAJobAndNotReadItSeesOnlyItsNumber) {
   ask("POST", "/v1/tubes/mail/jobs", "boss", "hidden");
   const std::string change = R"({"priority":7})";
   EXPECT_NE(ask("PATCH", "/v1/jobs/1", "mailer", change).find("hidden"), std::string::npos);
@@ -177,7 +177,7 @@ TEST_F(HttpRights, WhoMayChangeAJobAndNotLookAtItSeesItsNumberAlone) {
   EXPECT_NE(reply.find("ETag: "), std::string::npos);
 }
 
-TEST_F(HttpRights, WhoMayPutAndNotLookSeesTheStateAloneOfAJobThatHasTheKey) {
+TEST_F(HttpRights, ATokenThatMayPutAndNotReadSeesOnlyTheStateOfAJobWithTheKey) {
   const std::string headers = "Carillon-Key: k\r\nCarillon-On-Conflict: ignore\r\n";
   ask("POST", "/v1/tubes/mail/jobs", "boss", "x", "Content-Type: hid/den\r\n" + headers);
   const std::string seen = ask("POST", "/v1/tubes/mail/jobs", "mailer", "y", headers);

@@ -436,7 +436,7 @@ TEST_F(HttpSession, RefusesAPatchWithALargeBody) {
   EXPECT_EQ(patch(most).status, 200);
 }
 
-TEST_F(HttpSession, RefusesAKeyThatIsNone) {
+TEST_F(HttpSession, RefusesAWrongKey) {
   const auto put_key = [this](const std::string& key) {
     return ask("PUT", "/v1/tubes/t/keys/" + key, "a").status;
   };
@@ -448,7 +448,7 @@ TEST_F(HttpSession, RefusesAKeyThatIsNone) {
   EXPECT_EQ(put_key(std::string(queue::kMaxKey, 'k')), 201);
 }
 
-TEST_F(HttpSession, AJobThatGoesOrChangesWhileItsBodyIsReadIsLookedAtAgain) {
+TEST_F(HttpSession, AJobThatGoesOrChangesWhileItsBodyIsReadIsReadAgain) {
   put(R"({"body":"a"})");
   server.store.bodies_are_on_disk = true;
   const auto ask_and = [this](std::string_view path, const auto& change) {

@@ -61,7 +61,7 @@ TEST_F(HttpWheel, AHandThatMovesOnPoursItsSlotIntoTheFinerWheel) {
   EXPECT_EQ(slots(wheel(), 0), "10:2");
 }
 
-TEST_F(HttpWheel, TellsOfTheNextMinuteHourDayAndMonth) {
+TEST_F(HttpWheel, ShowsTheNextMinuteHourDayAndMonth) {
   put_many(1, "59s");
   put_many(1, "61s");
   const json::value shown = wheel();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-TEST(MemoryShares, OfAGibibyte) {
+TEST(MemoryShares, AGibibyteIsShared) {
   const MemoryShares shares = share_memory(1'024 * kMiB, true);
   EXPECT_EQ(shares.recent, 64 * kMiB);
   EXPECT_EQ(shares.read_cache, 64 * kMiB);
@@ -41,7 +41,7 @@ TEST(MemoryShares, TogetherAreLessThanTheWhole) {
   }
 }
 
-TEST(MemoryShares, OfTooLittleAreThoseOfTheLeast) {
+TEST(MemoryShares, TooLittleCountsAsTheLeast) {
   EXPECT_EQ(share_memory(0, true).loaded, share_memory(kLeastMemory, true).loaded);
 }
 
@@ -77,13 +77,13 @@ TEST_F(MemoryLimit, IsThatOfAGroupAboveIfThatIsLess) {
   EXPECT_EQ(limit(), 1'024 * kMiB);
 }
 
-TEST_F(MemoryLimit, OfAContainerIsInTheRootOfItsGroups) {
+TEST_F(MemoryLimit, AContainersLimitIsInTheRootOfItsGroups) {
   write("/proc/self/cgroup", "0::/docker/not-to-be-seen-from-inside\n");
   write("/sys/fs/cgroup/memory.max", "536870912\n");
   EXPECT_EQ(limit(), 512 * kMiB);
 }
 
-TEST_F(MemoryLimit, OfVersionOneIsFound) {
+TEST_F(MemoryLimit, ALimitOfVersionOneIsFound) {
   write("/proc/self/cgroup", "5:devices:/\n4:memory:/a/b\n0::/\n");
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   write("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "268435456\n");

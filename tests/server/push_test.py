@@ -253,7 +253,7 @@ class PushTest(PushCase):
         told = self.ask("GET", f"/v1/jobs/{job}")[1]
         self.assertEqual(told.get("attempts", []), [])
 
-    def test_no_more_than_so_many_at_once(self):
+    def test_the_number_of_jobs_at_once_is_bounded(self):
         receiver = self.receive(
             lambda client, number: time.sleep(0.02) or client.sendall(answer(200))
         )

@@ -168,7 +168,7 @@ std::string filled(std::string path) {
   return path;
 }
 
-TEST_F(Scopes, OfEachRoute) {
+TEST_F(Scopes, EachRouteHasItsScope) {
   std::set<std::string> tried;
   const std::vector<std::string> names;
   for (const Case& each : kRoutes) {
@@ -265,7 +265,7 @@ const std::vector<Case> kCommands = {
     {"rubbish", "", kOfNoTube},
 };
 
-TEST_F(Scopes, OfEachVerb) {
+TEST_F(Scopes, EachVerbHasItsScope) {
   std::set<beanstalk::Verb> tried;
   for (const Case& each : kCommands) {
     tried.insert(beanstalk::parse_command(each.what.substr(0, each.what.find('\r'))).verb);

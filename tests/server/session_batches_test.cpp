@@ -186,7 +186,7 @@ TEST_F(SessionBatches, ABatchIsSafeToRepeatWithAToken) {
   EXPECT_EQ(client.say(batch).substr(0, 8), "JOBS 2\r\n");
 }
 
-TEST_F(SessionBatches, AReplyWaitsForWhatItTellsOf) {
+TEST_F(SessionBatches, AReplyWaitsForTheChangeThatItReports) {
   client.durable = 0;
   EXPECT_EQ(client.say(put_jobs("1\r\na\r\n", "once=t") + put_jobs("1\r\na\r\n", "once=t")), "");
   client.durable = server.engine.last_sequence();

@@ -171,7 +171,7 @@ TEST_F(SessionBulk, DueCounts) {
   EXPECT_EQ(client.say("due-counts none\r\n"), "NOT_FOUND\r\n");
 }
 
-TEST_F(SessionBulk, TheAuditTellsOfWhatOperatorsDid) {
+TEST_F(SessionBulk, TheAuditShowsWhatOperatorsDid) {
   put(5);
   client.say(
       "name-client host-7\r\ncancel-jobs default limit=1\r\ncancel-jobs default limit=1 "

@@ -68,7 +68,7 @@ TEST_F(SessionCheckpoint, IsOneAtATime) {
   path_in(other.read());
 }
 
-TEST_F(SessionCheckpoint, ThatNobodyWaitsForAnyMoreIsNotMade) {
+TEST_F(SessionCheckpoint, ACheckpointThatNobodyWaitsForIsNotMade) {
   Client client(server);
   client.say("checkpoint\r\n");
   client.hang_up();
@@ -99,7 +99,7 @@ TEST_F(SessionCheckpoint, IsWorkSoItsClientIsNotIdle) {
   EXPECT_FALSE(other.session().is_at_work());
 }
 
-TEST_F(SessionCheckpoint, ThatFailsIsAnInternalErrorAndTheNextOneWorks) {
+TEST_F(SessionCheckpoint, AFailedOneIsAnInternalErrorAndTheNextOneWorks) {
   Client client(server);
   // A checkpoint has a copy of this file.
   fs::path options;

@@ -177,7 +177,7 @@ TEST_F(SessionJobs, ABodyThatIsReplacedWhileItIsReadIsReadAnew) {
   EXPECT_EQ(worker.read(), "RESERVED 1 3\r\nnew\r\n");
 }
 
-TEST_F(SessionJobs, AReplyWaitsForWhatItTellsOf) {
+TEST_F(SessionJobs, AReplyWaitsForTheChangeThatItReports) {
   client.durable = 0;
   EXPECT_EQ(client.say("put-job 1 key=a\r\na\r\nput-job 1 key=a\r\nb\r\n"), "");
   client.durable = server.engine.last_sequence();

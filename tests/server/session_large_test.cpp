@@ -80,7 +80,7 @@ TEST_F(SessionLarge, OnDiskAreReadPieceByPiece) {
   EXPECT_EQ(client.session().wants(), Session::Wants::kInput);
 }
 
-TEST_F(SessionLarge, ThatCannotBeReadToTheEndEndTheConnection) {
+TEST_F(SessionLarge, ABodyThatCannotBeReadToItsEndEndsTheConnection) {
   client.say(put_line() + body + "\r\n");
   server.store.bodies_are_on_disk = true;
   client.say("reserve\r\n");
@@ -106,7 +106,7 @@ TEST_F(SessionLarge, AreGivenUpWhenTheClientGoes) {
   EXPECT_FALSE(any_unfinished());
 }
 
-TEST_F(SessionLarge, OfAStoreThatFailsAreAnsweredWhenAllOfThemHasCome) {
+TEST_F(SessionLarge, IfTheStoreFailsTheAnswerComesAfterTheWholeBody) {
   client.say(put_line() + body.substr(0, kBytes / 4));
   server.store.appends_fail = true;
   EXPECT_EQ(client.say(body.substr(kBytes / 4)), "");

@@ -31,7 +31,7 @@ class SessionMemory : public ::testing::Test {
   Client three{server};
 };
 
-TEST_F(SessionMemory, APutThatHasNoneIsRefusedAfterItsBody) {
+TEST_F(SessionMemory, APutWithoutMemoryIsRefusedAfterItsBody) {
   one.say("put 0 0 60 40000\r\nthe first bytes");
   two.say("put 0 0 60 40000\r\nthe first bytes");
   EXPECT_EQ(three.say("put 0 0 60 40000\r\n"), "");
@@ -41,7 +41,7 @@ TEST_F(SessionMemory, APutThatHasNoneIsRefusedAfterItsBody) {
   put(three);
 }
 
-TEST_F(SessionMemory, AJobThatHasNoneStaysReady) {
+TEST_F(SessionMemory, AJobWithoutMemoryStaysReady) {
   put(one);
   two.durable = 0;  // its replies do not leave
   two.say("peek 1\r\npeek 1\r\n");
@@ -105,7 +105,7 @@ TEST_F(SessionMemory, ABodyThatComesInPartsTakesWhatItWasGranted) {
   EXPECT_LE(after.uordblks + after.hblkhd, before.uordblks + before.hblkhd + 41'000);
 }
 
-TEST_F(SessionMemory, ALongListThatHasNoneIsRefused) {
+TEST_F(SessionMemory, ALongListWithoutMemoryIsRefused) {
   for (int n = 0; n < 400; ++n)
     one.say("watch " + std::string(190, 't') + std::to_string(n) + "\r\n");
   EXPECT_EQ(one.say("list-tubes-watched\r\n"), "OUT_OF_MEMORY\r\n");

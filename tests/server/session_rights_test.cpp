@@ -38,7 +38,7 @@ class SessionRights : public testing::Test {
   Client client{server};
 };
 
-TEST_F(SessionRights, WithoutATokenNothingButAuthAndQuit) {
+TEST_F(SessionRights, WithoutATokenOnlyAuthAndQuit) {
   EXPECT_EQ(client.say("put 0 0 60 5\r\nhello\r\nuse mail\r\n"),
             "FORBIDDEN a token is needed\r\nFORBIDDEN a token is needed\r\n");
   EXPECT_EQ(client.say("delete 1\r\nstats\r\n"),
@@ -150,7 +150,7 @@ TEST_F(SessionRights, AFailingStoreEndsNothingAndRunsNoBodyAsACommand) {
             "INTERNAL_ERROR\r\nUSING mail\r\n");
 }
 
-TEST_F(SessionRights, AReloadLooksForTheTokenAgain) {
+TEST_F(SessionRights, AReloadChecksTheTokenOnceMore) {
   show("worker");
   EXPECT_EQ(client.say("reserve\r\n"), "");
   EXPECT_TRUE(client.session().may_go_on());

@@ -201,7 +201,7 @@ TEST_F(StallWatchTest, ZeroIsNever) {
   EXPECT_FALSE(watch.next_wakeup());
 }
 
-TEST_F(StallWatchTest, WhoShowsNoTokenHasTheShorterTimeOutThatThereIs) {
+TEST_F(StallWatchTest, AClientThatShowsNoTokenHasTheShorterTimeOut) {
   for (const auto& [stall, idle, expected] :
        {std::array{60, 0, 60}, std::array{60, 5, 5}, std::array{5, 60, 5}, std::array{0, 7, 7}}) {
     StallWatch watch = watching(seconds(stall), seconds(idle));

@@ -100,7 +100,7 @@ TEST_F(StalledClients, UnixSocketsAreClosedToo) {
 
 // Clients without a token could keep all connections that the server has: with a byte now and then,
 // too.
-TEST_F(StalledClients, WhoShowsNoTokenDoesNotStay) {
+TEST_F(StalledClients, AClientThatShowsNoTokenDoesNotStay) {
   const std::string file = path_ + ".tokens";
   const Token token{.name = "ci", .scopes = parse_scopes("work"), .tubes = {}};
   std::ofstream(file) << token_line(token, "secret") << "\n";

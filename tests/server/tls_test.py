@@ -278,7 +278,7 @@ class Files(TlsCase):
             self.wait_for_line(server, "has ended: clients refuse it")
             self.wait_for_line(server, "every user may use the key")
 
-    def test_check_looks_at_the_files(self):
+    def test_check_reads_the_files(self):
         def look(*words):
             return run(
                 "check", "--data", self.data, "--server", "127.0.0.1:1", "--http", "none", *words

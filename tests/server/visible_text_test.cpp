@@ -51,7 +51,7 @@ TEST(VisibleText, KeepsWhatLinesAreMadeOf) {
 }
 
 // In JSON the escapes mean what they stand for.
-TEST(VisibleText, OfJsonMeansTheSame) {
+TEST(VisibleText, EscapedJsonMeansTheSame) {
   EXPECT_EQ(visible("{\"key\":\"\u009B\u202E\x7F\"}\n", kLineFormat),
             "{\"key\":\"\\u009B\\u202E\\u007F\"}\n");
   EXPECT_EQ(visible("{\"key\":\"\U0001D173\U000E0041\"}"),

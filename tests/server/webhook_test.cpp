@@ -62,7 +62,7 @@ TEST(Signature, SecretsAreReadAsTheyAreWritten) {
   }
 }
 
-TEST(Signature, ASecretThatIsNoneIsRefusedAndNotShown) {
+TEST(Signature, AWrongSecretIsRefusedAndNotShown) {
   const std::string form = "what follows whsec_ is no base64";
   const auto error = [](const std::string& text) {
     return webhook_error([&] { decode_secret(text); });

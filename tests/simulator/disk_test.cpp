@@ -222,7 +222,7 @@ TEST_F(DiskTest, IsFullAtItsCapacityAndFreeAfterADeletion) {
   EXPECT_EQ(disk.free_bytes(), 12'288U);
 }
 
-TEST_F(DiskTest, FailsOneCallInSoMany) {
+TEST_F(DiskTest, FailsOneCallInThisMany) {
   disk.set_faults({.writes = 10, .reads = 10}, 1);
   const FileDescriptor file = open("/simulated/a");
   int failed = 0;

@@ -183,7 +183,7 @@ TEST_F(ModelTest, LetsAClientReserveItsShareAndNoMore) {
   EXPECT_THROW(judge(2, at_once, "TIMED_OUT\r\n"), Violation);
 }
 
-TEST_F(ModelTest, LetsAClientWithTooManyJobsWaitUntilItIsLookedAt) {
+TEST_F(ModelTest, LetsAClientWithTooManyJobsWaitUntilItIsChecked) {
   put(1, 0);
   put(2, 0);
   restart({.reserved = 1});
@@ -209,7 +209,7 @@ TEST_F(ModelTest, RefusesATubeBeyondThoseThatMayBe) {
 }
 
 // Its worker was lost with the server, and the next one has not come to it.
-TEST_F(ModelTest, LetsAListCallAJobReadyThatIsToBeCancelled) {
+TEST_F(ModelTest, LetsAListCallAJobReadyThatWillBeCancelled) {
   put(1, 0);
   queue::Changes changes;
   const queue::JobRecord before = history.state().jobs.at(1).record;

@@ -224,7 +224,7 @@ TEST_F(SlowClocks, TheServiceMayBeDestroyedWhileAMoveAsksTheClock) {
   EXPECT_FALSE(moved_);
 }
 
-TEST_F(SlowClocks, TheMoveCountsAllTheSame) {
+TEST_F(SlowClocks, TheMoveStillCounts) {
   TimerHandle handle = timers_->schedule_after(1h, [] {});
   start_to_move(handle);
   EXPECT_EQ(handle.state(), TimerState::kPending);

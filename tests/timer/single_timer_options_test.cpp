@@ -51,7 +51,7 @@ TEST_F(SingleTimers, OneTimerMayHaveAnExecutorOfItsOwn) {
   EXPECT_EQ(log_, (std::vector<std::string>{"timer thread", "queue"}));
 }
 
-TEST_F(SingleTimers, OfAPoolOneTimerMayRunOnTheTimerThread) {
+TEST_F(SingleTimers, OneTimerOfAPoolMayRunOnTheTimerThread) {
   TimerService timers({.executor = TimerExecutor::pool(2)});
   const ExecutorId thread = timers.add_executor(TimerExecutor::timer_thread());
   std::promise<std::thread::id> first;

@@ -344,7 +344,7 @@ TEST(BugsOfOthers, ARearmedTimerLeavesNoOrphan) {
 
 // ratas: the next event took 740 µs with 100 000 timers in one outer slot, because it read each of
 // them.
-TEST(BugsOfOthers, TheNextWakeupDoesNotLookAtTheTimers) {
+TEST(BugsOfOthers, TheNextWakeupDoesNotReadTheTimers) {
   HierarchicalWheel<> wheel;
   std::vector<TimerNode> timers(100'000);
   for (std::size_t i = 0; i < timers.size(); ++i)
