@@ -474,7 +474,7 @@ class ExportImportTest(CliCase):
             self.assertEqual(c.stats(b"stats-job %d" % job_id)["state"], "buried")
         self.assertEqual(c.call(b"peek-job key=a").body, b"new")
 
-    def test_a_job_whose_key_is_taken_is_told_of(self):
+    def test_a_job_whose_key_is_taken_is_reported(self):
         c = self.second.connect()
         self.put(c, "key=a delay=40d", b"mine")
         self.out.write_text('{"body":"theirs","key":"a"}\n{"body":"other","key":"b"}\n')
@@ -535,7 +535,7 @@ class ExportImportTest(CliCase):
             *self.at(self.second),
         )
 
-    def test_one_job_is_told_of_in_the_singular(self):
+    def test_one_job_is_reported_in_the_singular(self):
         c = self.first.connect()
         self.put(c, "key=k")
         c.call(b"set-schedule s 1 every=1d", b"x")

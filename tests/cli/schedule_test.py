@@ -66,7 +66,7 @@ class ScheduleTest(CliCase):
         self.assertIs(self.shown("yearly")["paused"], False)
         self.schedule("delete", "yearly")
 
-    def test_each_change_is_told_of_in_a_line(self):
+    def test_each_change_is_reported_in_a_line(self):
         set_it = ("set", "told", "--cron", "@yearly", "--tube", self.tube, "x")
         for arguments, done in (
             (set_it, "set"),

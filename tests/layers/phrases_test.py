@@ -31,6 +31,8 @@ REFUSED = [
     ("a.md", "# Of jobs\n", []),
     ("a.md", "- It holds for all tubes.\n- Of these one.\n", [(1, "holds for"), (2, "Of")]),
     ("a.md", "| a | Who asks is told all the same. |\n", [(1, "Who"), (1, "all the same")]),
+    ("tests/a.cpp", "TEST(Job, OfTwoOneIsReady) {", [(1, "Of")]),
+    ("tests/a.py", "    def test_a_list_tells_of_it(self):", [(1, "tells of")]),
     ("CMakeLists.txt", "# nothing but headers\n", [(1, "nothing but")]),
 ]
 
@@ -40,6 +42,8 @@ PASSES = [
     ("src/a.h", "constexpr int k = 1'000'000;  // it's here, isn't it\n"),
     ("tests/a.cpp", 'put("so many");\n'),
     ("tests/a.py", 'check("so many")\n'),
+    ("tests/a.cpp", "TEST_F(JobTest, ADelayedJobIsReadyAtItsMillisecondAndNotBefore) {"),
+    ("src/a.cpp", "TEST(Job, OfTwoOneIsReady) {"),
     ("a.md", "```sh\n# looks at\n```\nSay `looks at` instead.\n\n# Who may ask?\n"),
     ("a.png", "so many"),
 ]

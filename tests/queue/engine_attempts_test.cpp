@@ -157,7 +157,7 @@ TEST_F(EngineAttemptsTest, TheWorkerMayNameDelayAndPriority) {
   EXPECT_THROW(engine.fail(worker, queue.now(), 1, {.delay = kLastDue}), std::out_of_range);
 }
 
-TEST_F(EngineAttemptsTest, APolicyOfTheTubeHoldsForJobsWithoutTheirOwn) {
+TEST_F(EngineAttemptsTest, ThePolicyOfTheTubeAppliesToJobsWithoutTheirOwn) {
   engine.set_tube(queue.now(), "default", {.retry = {.max_attempts = 1}});
   put();
   put({.max_attempts = 5});
@@ -276,7 +276,7 @@ TEST_F(EngineAttemptsTest, AReplacedJobHasNoStory) {
   EXPECT_EQ(record(1).extras->attempts, 0U);
 }
 
-TEST_F(EngineAttemptsTest, WhoeverIsRevivedHasAllAttemptsAnew) {
+TEST_F(EngineAttemptsTest, ARevivedJobHasAllAttemptsAnew) {
   for (JobId id = 1; id <= 3; ++id) {
     put({.max_attempts = 1});
     EXPECT_EQ(queue.reserve(worker), "a");

@@ -503,7 +503,7 @@ TEST_F(EngineGroups, ARateOfAGroupIsKeptToTheMillisecond) {
   EXPECT_EQ(queue.deliveries(), Words{"1:a1"}) << "a start begins with an empty bucket";
 }
 
-TEST_F(EngineGroups, TheLimitOfATubeHoldsForAllGroupsTogether) {
+TEST_F(EngineGroups, TheLimitOfATubeAppliesToAllGroupsTogether) {
   engine.set_tube(queue.now(), "default", {.limits = {.max_running = 3}});
   put_many("a", 3);
   put_many("b", 3);

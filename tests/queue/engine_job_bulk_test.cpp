@@ -292,7 +292,7 @@ TEST_F(JobBulks, ARetryEnds) {
   EXPECT_EQ(counts().buried, 40U);
 }
 
-TEST_F(JobBulks, AMoveKeepsAllButTheTube) {
+TEST_F(JobBulks, AMoveChangesOnlyTheTube) {
   queue.put(producer, "far", {.due_in = 5 * kHour, .key = "k"});               // 1
   queue.put(producer, "ready", {.priority = 7});                               // 2
   queue.put(producer, "dies", {.priority = 1, .retry = {.max_attempts = 1}});  // 3

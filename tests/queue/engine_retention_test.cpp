@@ -106,7 +106,7 @@ TEST_F(EngineRetention, AJobThatIsKickedIsNotDeadAnyMore) {
   EXPECT_FALSE(is_there(id));
 }
 
-TEST_F(EngineRetention, WithoutItTheDeadStayAndOneThatIsSetHoldsForThoseThatAreThere) {
+TEST_F(EngineRetention, WithoutItTheDeadStayAndANewOneAppliesToThoseThatAreThere) {
   const JobId id = dead();
   pass(10 * kHour);
   EXPECT_TRUE(is_there(id));

@@ -427,7 +427,7 @@ TEST_F(SchedulesTest, WhatWaitsFiresWhenNothingMustWaitAnyMore) {
   EXPECT_EQ(jobs(), (Seconds{60, 120}));
 }
 
-TEST_F(SchedulesTest, WhatWaitsGoesOnWaitingWhenOverlapsAreToBeSkippedFromNowOn) {
+TEST_F(SchedulesTest, WhatWaitsGoesOnWaitingIfOverlapsAreSkippedFromNowOn) {
   set(every(kMinute, Overlap::kQueue));
   pass(2 * kMinute);
   set(every(kMinute, Overlap::kSkip));

@@ -384,7 +384,7 @@ TEST_F(LocalLogTest, TheLogOfAnotherDirectoryIsRefused) {
       << complaint();
 }
 
-TEST_F(LocalLogTest, BytesOfAClientThatLookLikeARecordAreNone) {
+TEST_F(LocalLogTest, BytesOfAClientThatLookLikeARecordAreNotOne) {
   auto log = open();
   append(*log, 100);
   log->sync();

@@ -74,7 +74,7 @@ TEST(ScheduleValues, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read_schedule_value("p", value_of(plain)), plain);
 }
 
-TEST(ScheduleValues, AStartWithTheYear1970IsNoneThatIsMissing) {
+TEST(ScheduleValues, AStartWithTheYear1970IsNotAMissingOne) {
   const ScheduleRecord record{.name = "p", .schedule = {.every = 3'600'000, .start = 0}};
   EXPECT_EQ(read_schedule_value("p", value_of(record)), record);
 }

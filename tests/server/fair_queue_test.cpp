@@ -65,7 +65,7 @@ TEST(FairQueue, ServesInTheOrderInWhichTheyCame) {
   EXPECT_TRUE(shop.line.empty());
 }
 
-TEST(FairQueue, WhoeverHasLittleWorkIsServedBeforeThoseWithMuch) {
+TEST(FairQueue, AMemberWithLittleWorkIsServedBeforeThoseWithMuch) {
   std::vector<Customer> greedy(50);
   Customer modest;
   Shop shop;

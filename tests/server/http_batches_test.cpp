@@ -139,7 +139,7 @@ TEST_F(HttpBatches, OneJobIsPutOnce) {
   EXPECT_EQ(puts(), 1);
 }
 
-TEST_F(HttpBatches, AJobThatHasExpiredWhenItIsPutIsToldOf) {
+TEST_F(HttpBatches, AJobThatHasExpiredWhenItIsPutIsReported) {
   const Answer put = ask("POST", "/v1/tubes/mail/jobs", R"({"body":"a","expires_at":1})",
                          "Content-Type: application/json\r\n");
   EXPECT_EQ(put.status, 201);

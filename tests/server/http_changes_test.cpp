@@ -134,7 +134,7 @@ TEST_F(HttpSession, AJobThatTheClientKnowsIsNotSentAgain) {
   EXPECT_EQ(look("GET", path, tag).status, 200);
 }
 
-TEST_F(HttpSession, WhateverIsToldOfAJobIsInItsTag) {
+TEST_F(HttpSession, WhateverAJobShowsIsInItsTag) {
   put(R"({"body":"a","retry":{"max_attempts":9}})");
   std::set<std::string> tags;
   const auto look = [&] {

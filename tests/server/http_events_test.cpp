@@ -43,7 +43,7 @@ std::size_t count(std::string_view text, std::string_view of) {
   return found;
 }
 
-TEST_F(HttpEvents, AListenerIsToldOfEachSecond) {
+TEST_F(HttpEvents, AListenerHearsEachSecond) {
   put(R"({"body":"x"})");
   put(R"({"body":"y","delay":"1h"})");
   listen();

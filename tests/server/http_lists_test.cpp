@@ -251,7 +251,7 @@ TEST_F(HttpLists, KicksATube) {
   EXPECT_EQ(ask("POST", "/v1/tubes/none:kick").status, 404);
 }
 
-TEST_F(HttpLists, SetsWhatHoldsForATube) {
+TEST_F(HttpLists, ChangesTheSettingsOfATube) {
   const Answer set = ask("PATCH", "/v1/tubes/api",
                          R"({"limits":{"max_running":10,"rate":{"jobs":100,"per":"1m","burst":5}},)"
                          R"("retry":{"max_attempts":3},"draining":true})");
@@ -395,7 +395,7 @@ TEST_F(HttpLists, APatchOfATubeLeavesWhatItDoesNotName) {
   EXPECT_FALSE(patch(R"({"retry":null})").as_object().contains("retry"));
 }
 
-TEST_F(HttpLists, SetsWhatHoldsForAGroup) {
+TEST_F(HttpLists, ChangesTheSettingsOfAGroup) {
   EXPECT_EQ(ask("GET", "/v1/tubes/api/groups/c-1").status, 404);
   EXPECT_EQ(
       ask("PATCH", "/v1/tubes/api/groups/c-1", R"({"weight":3,"limits":{"max_running":2}})").status,

@@ -188,7 +188,7 @@ TEST_F(HttpRights, ATokenThatMayPutAndNotReadSeesOnlyTheStateOfAJobWithTheKey) {
   EXPECT_NE(reply.find("ETag: "), std::string::npos);
 }
 
-TEST_F(HttpRights, PagesOfSchedulesTellOfAllowedOnesAlone) {
+TEST_F(HttpRights, PagesOfSchedulesShowOnlyAllowedOnes) {
   for (int n = 0; n < 60; ++n) {
     const std::string tube = n % 20 == 7 ? "mail" : "other";
     ask("PUT", "/v1/schedules/" + tube + std::to_string(10 + n), "boss",

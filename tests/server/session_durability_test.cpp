@@ -49,7 +49,7 @@ TEST(SessionDurability, AJobIsNotHandedOutBeforeItIsDurable) {
   EXPECT_EQ(worker.read(), "RESERVED 1 1\r\na\r\n");
 }
 
-TEST(SessionDurability, NotFoundWaitsForTheDeletionItMayTellOf) {
+TEST(SessionDurability, NotFoundWaitsForTheDeletionThatItMayReport) {
   TestServer server;
   Client one(server);
   Client two(server);

@@ -23,7 +23,7 @@ TEST_F(SessionGroups, TakeTurnsByWeight) {
   EXPECT_EQ(got, "abbabbb");
 }
 
-TEST_F(SessionGroups, AreToldOfByName) {
+TEST_F(SessionGroups, TheStatisticsOfAGroupNameIt) {
   client.say("put-job 1 key=k group=acme\r\na\r\nput-job 1 group=acme delay=1h\r\nb\r\n");
   client.say("put-jobs 12 group=other\r\n1\r\nc\r\n1\r\nd\r\n\r\n");
   EXPECT_EQ(field("stats-job 1", "tube"), "\"default\"");

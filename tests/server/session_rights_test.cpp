@@ -169,7 +169,7 @@ TEST_F(SessionRights, ATokenThatMayDoLessNowDoesNotGoOn) {
   EXPECT_FALSE(client.session().may_go_on());
 }
 
-TEST(SessionWithoutTokens, TakesAnyTokenAndAsksForNone) {
+TEST(SessionWithoutTokens, TakesAnyTokenAndDoesNotAskForOne) {
   TestServer server;
   Client client(server);
   EXPECT_EQ(client.say("auth any\r\nput 0 0 60 1\r\nx\r\n"), "AUTHENTICATED\r\nINSERTED 1\r\n");

@@ -39,7 +39,7 @@ class HistoryTest : public testing::Test {
   HistoryStore history;
 };
 
-TEST_F(HistoryTest, AcceptsTheLossOfTheLastAppendsIfNobodyWasToldOfThem) {
+TEST_F(HistoryTest, AcceptsTheLossOfTheLastAppendsIfNobodyKnewThem) {
   history.told(2, true);
   put(second, 1);
   put(second, 2);
@@ -55,7 +55,7 @@ TEST_F(HistoryTest, RefusesTheLossOfWhatWasTold) {
   EXPECT_THROW(history.open(second), Violation);
 }
 
-TEST_F(HistoryTest, RefusesToTellOfWhatIsNotDurable) {
+TEST_F(HistoryTest, RefusesToReportWhatIsNotDurable) {
   EXPECT_THROW(history.told(3, false), Violation);
   history.told(3, true);
   history.sync();

@@ -161,7 +161,7 @@ TEST(WorkedExample, M8_512Slots_From0To4294967296) {
   EXPECT_THROW(wheel.schedule(timer, Moment{0x1'0000'0000}), std::out_of_range);
 }
 
-TEST(WorkedExample, M8_At12345678TheNextTickLooksAtSlot79) {
+TEST(WorkedExample, M8_At12345678TheNextTickVisitsSlot79) {
   TimerNode timer;
   LinuxWheel wheel(0x12345678);
   wheel.schedule(timer, Moment{0x12345679});
