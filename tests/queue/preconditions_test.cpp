@@ -78,8 +78,8 @@ TEST_F(EnginePreconditionsDeathTest, EachPieceOfABodyIsWholeButTheLast) {
 TEST_F(EnginePreconditionsDeathTest, ATubeHasANameOfAtMost200Bytes) {
   engine.use(producer, std::string(200, 'a'));
   EXPECT_DEATH(engine.use(producer, std::string(201, 'a')),
-               "made_tube\\(\\) requires: .* of 201 bytes");
-  EXPECT_DEATH(engine.use(producer, ""), "made_tube\\(\\) requires: ");
+               "made\\(\\) requires: .* of 201 bytes");
+  EXPECT_DEATH(engine.use(producer, ""), "made\\(\\) requires: ");
 }
 
 TEST_F(EnginePreconditionsDeathTest, TimersAreCountedToTheEndAndNoFurther) {

@@ -119,14 +119,6 @@ TEST_F(HttpConflicts, ARefusalTellsTheStateOfTheJobThatHasTheKey) {
 }
 
 // Its answers are kept for a day, and have no state.
-TEST(HttpConflict, ABatchThatAnOlderServerHasPutHasNoStateToTell) {
-  const queue::PutOutcome met{.result = queue::PutOutcome::Result::kExists, .id = 3};
-  boost::json::object told;
-  add_state(met, told);
-  EXPECT_TRUE(told.empty());
-  EXPECT_EQ(told_of_key(met), "job 3 has the key, or had it and is done");
-}
-
 TEST_F(HttpConflicts, AnIgnoredPutThatIsSentAgainIsAnsweredAsBefore) {
   const std::string_view key = "Idempotency-Key: \"abc\"\r\n";
   put(R"({"key":"k"})");

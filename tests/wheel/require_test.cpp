@@ -96,7 +96,7 @@ TEST(Require, IsAnExpression) {
 }
 
 // Tests are compiled with CARILLON_CHECK_ALL.
-TEST(RequireDeathTest, ChecksDearConditionsIfAllAreToBeChecked) {
+TEST(RequireDeathTest, ChecksDearConditionsIfAllAreAskedFor) {
   EXPECT_DEATH(half(1'000), "half\\(\\) requires: number < 1'000; number = 1000\n");
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "carillon/queue/job_bulk.h"
+#include "carillon/require.h"
 #include "queue/engine/state/engine_state.h"
 #include "queue/engine/state/mix.h"
 
@@ -89,6 +90,7 @@ bool Endings::is_stored(const LoadedJob& job, Ending ending) const {
 }
 
 void Endings::queue(LoadedJob& job, std::optional<Ending> ending) noexcept {
+  CARILLON_REQUIRE(!job.order_hook.is_linked() || job.state != JobState::kDelayed, job.record.id);
   std::string worker = job.holder == nullptr ? std::string() : job.holder->name;
   queued_.try_emplace(job.record.id) = {.ending = ending, .worker = std::move(worker)};
   jobs_.detach(job);

@@ -18,6 +18,7 @@ namespace {
 
 // REQUIRES: the job is reserved.
 void ask_to_cancel(EngineState& s, LoadedJob& job) {
+  CARILLON_REQUIRE(job.holder != nullptr, job.record.id, job.state);
   JobRecord after = job.record;
   JobExtras extras = *after.extras;
   extras.cancel_asked = true;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/require.h"
 #include "queue/engine/state/engine_state.h"
 
 namespace carillon::queue {
@@ -55,6 +56,7 @@ void LoadedJobs::show_expiry(JobRecord& job) const {
 }
 
 LoadedJob& LoadedJobs::add_to_memory(const JobRecord& record) noexcept {
+  CARILLON_REQUIRE(!record.buried(), record.id);
   Tube& tube = tubes_.numbered(record.tube);
   auto made = std::make_unique<LoadedJob>(record, tube, appender_.last_sequence());
   LoadedJob& job = *made;
@@ -115,6 +117,7 @@ void LoadedJobs::take_in(const JobRecord& record) noexcept {
 }
 
 void LoadedJobs::drop_from_memory(LoadedJob& job) noexcept {
+  CARILLON_REQUIRE(!job.order_hook.is_linked(), job.record.id, job.state);
   Tube& tube = *job.tube;
   --tube.loaded;
   if (tube.turn) --tube.sums()->loaded;
@@ -123,6 +126,7 @@ void LoadedJobs::drop_from_memory(LoadedJob& job) noexcept {
 }
 
 void LoadedJobs::make_ready(LoadedJob& job) noexcept {
+  CARILLON_REQUIRE(!job.order_hook.is_linked(), job.record.id, job.state);
   if (job.record.extras) {
     if (job.record.extras->cancel_asked || clock_.has_expired(job.record))
       return endings_.queue(job, std::nullopt);

@@ -159,6 +159,9 @@ std::optional<JobView> EngineJobs::peek_buried(ClientId id, Now now) {
 Sequence EngineState::kick(const std::vector<JobRecord>& records, Anew anew) {
   for (const JobRecord& before : records) {
     const LoadedJob* job = jobs.loaded(before.id);
+    CARILLON_REQUIRE(
+        before.tube == records.front().tube && (job == nullptr || job->state == JobState::kDelayed),
+        before.id, before.tube, records.front().tube);
     JobRecord after = kicked(before, job != nullptr ? job->history : before.history, clock);
     if (anew == Anew::kOfAll) after.begin_anew(clock.has_expired(after));
     appender.add_change(before, std::move(after));

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "carillon/require.h"
 #include "queue/engine/state/engine_state.h"
 
 namespace carillon::queue {
@@ -56,6 +57,7 @@ PutOutcome EngineJobs::put(ClientId id, Now now, const PutOrder& order, const La
 }
 
 LargeBody EngineJobs::begin_body(std::uint32_t bytes) {
+  CARILLON_REQUIRE(bytes > kBodyPiece, bytes);
   EngineState& s = state_;
   const JobId id = s.appender.give_id();
   s.appender.changes.clear();
@@ -65,6 +67,9 @@ LargeBody EngineJobs::begin_body(std::uint32_t bytes) {
 }
 
 void EngineJobs::add_piece(LargeBody& body, std::string_view piece) {
+  CARILLON_REQUIRE(body.put < body.bytes &&
+                       piece.size() == std::min<std::size_t>(kBodyPiece, body.bytes - body.put),
+                   body.id, body.put, body.bytes, piece.size());
   EngineState& s = state_;
   s.appender.changes.clear();
   s.appender.changes.piece = {body.id, static_cast<std::uint32_t>(body.put / kBodyPiece), piece};

@@ -32,6 +32,7 @@ NeverRuns::NeverRuns(Millis due_in, Millis expires_in)
 // All of a spread counts: else it would be chance whether the job runs.
 void Puts::require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread,
                                UtcMs expires) const {
+  CARILLON_REQUIRE(clock_.fits(in, at), in, at.value_or(0));
   const UtcMs from = clock_.utc_from();
   const UtcMs first = at.value_or(in > 0 ? from + in : clock_.utc());
   const UtcMs last = first + (spread > 0 ? spread - 1 : 0);

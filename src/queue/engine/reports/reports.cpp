@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/require.h"
 #include "queue/engine/state/engine_state.h"
 
 namespace carillon::queue {
@@ -159,6 +160,7 @@ EngineStats EngineReports::stats() const {
 }
 
 bool EngineReports::count_timers(TimerCount& count) const {
+  CARILLON_REQUIRE(count.wheel < TimerCount::kWheels.size(), count.wheel);
   constexpr std::size_t kEntries = 1 << 18;
   const EngineState& s = state_;
   const std::array<const EngineWheel*, TimerCount::kWheels.size()> wheels = {

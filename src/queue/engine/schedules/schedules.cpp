@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "carillon/require.h"
 #include "queue/engine/state/engine_state.h"
 
 namespace carillon::queue {
@@ -305,6 +306,7 @@ void Schedules::skip(ScheduleEvent::What what, UtcMs occurrence, std::uint64_t c
 }
 
 void Schedules::occur(LoadedSchedule& schedule, ScheduleRecord after, Occurrence occurrence) {
+  CARILLON_REQUIRE(occurrence.at <= clock_.utc(), after.name, occurrence.at);
   using Clocks = Occurrence::Clocks;
   const Schedule& asked = after.schedule;
   after.decided = occurrence.at;

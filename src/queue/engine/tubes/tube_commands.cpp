@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/require.h"
 #include "queue/engine/state/engine_state.h"
 
 namespace carillon::queue {
@@ -103,6 +104,7 @@ TubeListSize EngineTubes::list_tubes(ClientId id) {
 }
 
 std::optional<std::vector<std::string>> EngineTubes::next_tubes(ClientId id) {
+  CARILLON_REQUIRE(state_.clients.client(id).listing.has_value(), id);
   return state_.tubes.next_of(state_.clients.client(id).listing);
 }
 

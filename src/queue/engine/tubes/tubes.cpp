@@ -83,6 +83,7 @@ Tube& Tubes::named(std::string_view name) {
 }
 
 Tube& Tubes::made(std::string_view name) {
+  CARILLON_REQUIRE(!name.empty() && name.size() <= kMaxTubeName, name);
   if (Tube* tube = find(name)) return *tube;
   TubeRecord record;
   record.number = free_number();
@@ -101,6 +102,7 @@ std::uint32_t Tubes::free_number() {
 }
 
 Tube& Tubes::lane_named(Tube& tube, std::string_view group) {
+  CARILLON_REQUIRE(group.size() <= kMaxGroup, group);
   if (group.empty()) return tube;
   if (Tube* lane = find(tube, group)) return *lane;
   refuse_more();
