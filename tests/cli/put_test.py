@@ -2,11 +2,9 @@
 
 import datetime
 import json
-import re
 import time
 import unittest
 
-import between
 from cli_case import SLACK, CliCase, daemon
 
 
@@ -100,23 +98,6 @@ class PutTest(CliCase):
                 *("put", "--tube", self.tube, "--key", "k", "y"),
             )
         self.assertNotEqual(self.put("--key", "k", "y"), first)
-
-    # It kept no states with the answer to a batch.
-    def test_an_older_server_tells_no_state_of_a_key(self):
-        first = self.put("--key", "k", "x")
-        older = between.Between(
-            self.server.port, answered=lambda data: re.sub(rb"(EXISTS \d+) \w+", rb"\1", data)
-        )
-        environment = self.environment(CARILLON_SERVER=f"{daemon.HOST}:{older.port}")
-        words = ("put", "--tube", self.tube, "--key", "k", "y")
-        done = self.run_carillon(*words, env=environment)
-        self.assertEqual((done.returncode, done.stdout.decode()), (0, first + "\n"))
-        self.assertEqual(
-            done.stderr.decode(),
-            f"job {first} has the key, or had it and is done: nothing was put\n",
-        )
-        as_json = json.loads(self.run_carillon(*words, "--json", env=environment).stdout)
-        self.assertEqual(as_json, {"id": int(first), "tube": self.tube, "result": "exists"})
 
     def test_a_token_that_may_not_read_learns_the_state_of_its_key(self):
         tokens = str(self.directory / "tokens")

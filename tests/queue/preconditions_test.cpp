@@ -77,8 +77,7 @@ TEST_F(EnginePreconditionsDeathTest, EachPieceOfABodyIsWholeButTheLast) {
 
 TEST_F(EnginePreconditionsDeathTest, ATubeHasANameOfAtMost200Bytes) {
   engine.use(producer, std::string(200, 'a'));
-  EXPECT_DEATH(engine.use(producer, std::string(201, 'a')),
-               "made\\(\\) requires: .* of 201 bytes");
+  EXPECT_DEATH(engine.use(producer, std::string(201, 'a')), "made\\(\\) requires: .* of 201 bytes");
   EXPECT_DEATH(engine.use(producer, ""), "made\\(\\) requires: ");
 }
 

@@ -208,6 +208,9 @@ json::object describe_one(const Operation& operation, json::object& schemas) {
 void describe(std::span<const Operation* const> operations, json::object& document) {
   json::object& paths = document["paths"].as_object();
   json::object& schemas = document["components"].as_object()["schemas"].as_object();
+  // A struct that is asked for and answered is described as asked for: there it needs fewer fields.
+  for (const Operation* const operation : operations)
+    describe_shape(*operation->request, false, operation, schemas);
   for (const Operation* const operation : operations) {
     std::string method(operation->method);
     std::transform(method.begin(), method.end(), method.begin(),
