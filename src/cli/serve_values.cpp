@@ -104,7 +104,7 @@ mode_t parse_socket_mode(std::string_view text) {
       "\"{}\": not a mode from 0 to 777, in octal digits; use e.g. 600, 660, 666", text));
 }
 
-server::Group parse_socket_group(const std::string& text) {
+server::SocketGroup parse_socket_group(const std::string& text) {
   if (const group* found = ::getgrnam(text.c_str())) return {.name = text, .id = found->gr_gid};
   gid_t id = 0;
   const char* const end = text.data() + text.size();

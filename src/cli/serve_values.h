@@ -45,7 +45,7 @@ queue::Millis parse_load_ahead(std::string_view text);
 // Octal digits, 0 to 777.
 mode_t parse_socket_mode(std::string_view text);
 // The name or the number of a group of this machine.
-server::Group parse_socket_group(const std::string& text);
+server::SocketGroup parse_socket_group(const std::string& text);
 
 // 1 to 1 000 000.
 std::size_t parse_max_connections(std::string_view text);

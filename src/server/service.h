@@ -16,13 +16,13 @@
 #include "carillon/queue/engine.h"
 #include "carillon/queue/now.h"
 #include "server/api/feed.h"
+#include "server/api/idempotency_cache.h"
 #include "server/api/leases.h"
 #include "server/api/long_changes.h"
 #include "server/api/requests_in_flight.h"
 #include "server/api/tokens.h"
 #include "server/beanstalk/command.h"
 #include "server/disk_space.h"
-#include "server/http/idempotency_cache.h"
 #include "server/net/bodies.h"
 #include "server/net/checkpoint_lease.h"
 #include "server/net/memory_pool.h"
@@ -127,7 +127,7 @@ class Service {
   Leases& leases() { return leases_; }
   LongChanges& long_changes() { return long_changes_; }
   RequestsInFlight& requests_in_flight() { return requests_in_flight_; }
-  http::IdempotencyCache& idempotency_cache() { return first_answers_; }
+  IdempotencyCache& idempotency_cache() { return first_answers_; }
   // Returns the last change that is durable: replies may leave that report changes up to it. Until
   // set_durable() every change counts as durable.
   queue::Sequence durable() const { return durable_ ? durable_() : UINT64_MAX; }
@@ -214,7 +214,7 @@ class Service {
   Leases leases_;
   LongChanges long_changes_;
   RequestsInFlight requests_in_flight_;
-  http::IdempotencyCache first_answers_;
+  IdempotencyCache first_answers_;
   std::function<queue::Sequence()> durable_;
   Feed feed_;
   push::Pusher* pusher_ = nullptr;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "http_fixture.h"
-#include "server/api/fields.h"
+#include "server/api/field.h"
 
 namespace carillon::server::http {
 namespace {
@@ -72,7 +72,7 @@ TEST_F(HttpBatches, NamesSomeOfVeryManyFaults) {
   for (int n = 1; n < 19'000; ++n) fields += ",\"a" + std::to_string(n) + "\":1";
   const Answer refused = batch("{\"jobs\":[{" + fields + "}]}");
   EXPECT_EQ(refused.status, 400);
-  EXPECT_EQ(refused.value().at("errors").as_array().size(), FieldFaults::kMost);
+  EXPECT_EQ(refused.value().at("errors").as_array().size(), kMostFaults);
   EXPECT_TRUE(refused.detail().ends_with("; 19 or more")) << refused.detail();
 }
 

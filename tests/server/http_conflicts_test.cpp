@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "http_fixture.h"
-#include "server/http/one_job.h"
 
 namespace carillon::server::http {
 namespace {

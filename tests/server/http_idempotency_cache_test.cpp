@@ -1,6 +1,6 @@
 // Idempotency-Key of requests that put nothing: the first answer is kept in memory, and comes
 // again.
-#include "server/http/idempotency_cache.h"
+#include "server/api/idempotency_cache.h"
 
 #include <gtest/gtest.h>
 

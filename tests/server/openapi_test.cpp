@@ -52,6 +52,7 @@ TEST(OpenApi, HasWhatEachRouteTakes) {
       if (parameter.at("in") != "query") continue;
       query += (query.empty() ? "" : " ") + std::string(parameter.at("name").as_string());
     }
+    if (route.operation != nullptr) continue;
     EXPECT_EQ(query, route.query) << route.pattern;
     const bool may_have_body = route.method != "GET" && route.method != "DELETE";
     EXPECT_EQ(operation.contains("requestBody"),
@@ -62,11 +63,13 @@ TEST(OpenApi, HasWhatEachRouteTakes) {
 
 TEST(OpenApi, SaysWhatNamesAndIdsAPathTakes) {
   const json::value api = json::parse(openapi_text());
-  const json::value& parameters = api.at("components").at("parameters");
-  EXPECT_EQ(parameters.at("id").at("schema"), json::parse(R"({"type":"integer","minimum":1})"));
-  for (const char* const name : {"tube", "name"}) {
-    EXPECT_EQ(parameters.at(name).at("schema").at("$ref"), "#/components/schemas/Name");
-  }
+  const auto schema = [&](std::string_view path, const char* method) {
+    return api.at("paths").at(path).at(method).at("parameters").at(0).at("schema");
+  };
+  EXPECT_EQ(schema("/v1/jobs/{id}", "get"),
+            json::parse(R"({"type":"integer","minimum":1,"maximum":8796093022207})"));
+  EXPECT_EQ(schema("/v1/tubes/{tube}", "get").at("$ref"), "#/components/schemas/Name");
+  EXPECT_EQ(schema("/v1/schedules/{name}", "put").at("$ref"), "#/components/schemas/Name");
   const auto pattern = api.at("components").at("schemas").at("Name").at("pattern").as_string();
   const std::regex form{std::string(pattern)};
   for (int c = 0; c < 256; ++c) {

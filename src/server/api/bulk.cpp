@@ -171,6 +171,9 @@ void stop_operation(RequestContext& x, const OperationId& asked) {
 
 // --- The rows.
 
+constexpr Success kGoesOn{
+    .status = 202, .help = "It takes long, and goes on.", .answer = &kShape<ChangeInSteps>};
+
 constexpr std::array kBulkRows = {
     operation<cancel_jobs>({.method = "POST",
                             .path = "/v1/jobs:cancel",
@@ -182,7 +185,8 @@ constexpr std::array kBulkRows = {
                             .audited_as = "jobs:cancel",
                             .problems = "400 404 422 503",
                             .answer = &kShape<Changed>,
-                            .later = &kShape<ChangeInSteps>}),
+                            .answer_headers = "Location",
+                            .also = kGoesOn}),
 
     operation<retry_jobs>(
         {.method = "POST",
@@ -195,7 +199,8 @@ constexpr std::array kBulkRows = {
          .audited_as = "jobs:retry",
          .problems = "400 404 422 503",
          .answer = &kShape<Changed>,
-         .later = &kShape<ChangeInSteps>}),
+         .answer_headers = "Location",
+         .also = kGoesOn}),
 
     operation<move_jobs>({.method = "POST",
                           .path = "/v1/jobs:move",
@@ -207,7 +212,8 @@ constexpr std::array kBulkRows = {
                           .audited_as = "jobs:move",
                           .problems = "400 404 422 503",
                           .answer = &kShape<Changed>,
-                          .later = &kShape<ChangeInSteps>}),
+                          .answer_headers = "Location",
+                          .also = kGoesOn}),
 
     operation<spread_jobs>({.method = "POST",
                             .path = "/v1/jobs:spread",
@@ -219,7 +225,8 @@ constexpr std::array kBulkRows = {
                             .audited_as = "jobs:spread",
                             .problems = "400 404 422 503",
                             .answer = &kShape<Changed>,
-                            .later = &kShape<ChangeInSteps>}),
+                            .answer_headers = "Location",
+                            .also = kGoesOn}),
 
     operation<clear_tube>(
         {.method = "POST",
@@ -232,7 +239,8 @@ constexpr std::array kBulkRows = {
          .audited_as = "tube:clear",
          .problems = "400 404 422 503",
          .answer = &kShape<Changed>,
-         .later = &kShape<ChangeInSteps>}),
+         .answer_headers = "Location",
+         .also = kGoesOn}),
 
     operation<get_operation>({.method = "GET",
                               .path = "/v1/operations/{id}",

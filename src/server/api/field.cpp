@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
-#include <set>
 #include <stdexcept>
 
 #include "server/api/names.h"
@@ -77,7 +76,8 @@ void Reader::fault_at(std::string pointer, std::string detail) {
 }
 
 void Reader::fault(std::string_view field, std::string detail) {
-  fault_at(is_query_ ? at_ + std::string(field) : at_ + pointer_part(field), std::move(detail));
+  const bool is_query = source_ == Source::kQuery;
+  fault_at(is_query ? at_ + std::string(field) : at_ + pointer_part(field), std::move(detail));
 }
 
 void Reader::throw_if_any() const {
@@ -90,39 +90,66 @@ void Reader::throw_if_any() const {
 
 // --- Objects
 
-void read_fields(Reader& reader, const Shape& shape, const json::object& from, void* into,
-                 const std::function<bool(const Field&)>& is_elsewhere) {
-  std::set<std::string, std::less<>> known;
-  const auto read_one = [&](const Field& field) {
-    known.emplace(field.name);
-    const json::value* const value = from.if_contains(field.name);
-    if (value == nullptr) return false;
-    if (value->is_null() && !field.is_patch) return false;
+namespace {
+
+bool has_base64(const Field& field) {
+  return field.type == Type::kBytes && !field.is_list;
+}
+
+// Returns true if there was a value to read.
+bool read_one(Reader& reader, const Field& field, const json::value* value, void* into) {
+  if (value == nullptr) return false;
+  if (!value->is_null() || field.is_patch) {
     field.read(reader, field, *value, into);
     return true;
-  };
+  }
+  if (!reader.refuses_null()) return false;
+  reader.fault(field.name, "null: it cannot be taken away; what is left out stays as it is");
+  return true;
+}
+
+void fault_unknown(Reader& reader, const Shape& shape, const json::object& from,
+                   const std::function<bool(const Field&)>& is_elsewhere) {
+  for (const auto& member : from) {
+    if (reader.is_full()) return;
+    const std::string_view name = member.key();
+    const bool is_known =
+        std::any_of(shape.fields.begin(), shape.fields.end(), [&](const Field& field) {
+          const bool is_it =
+              name == field.name || (has_base64(field) && name.ends_with(kBase64) &&
+                                     name.substr(0, name.size() - kBase64.size()) == field.name);
+          return is_it && !(is_elsewhere && is_elsewhere(field));
+        });
+    if (!is_known) reader.fault(name, "there is no such field");
+  }
+}
+
+}  // namespace
+
+// It is a part of each put: so it looks for what is unknown only if there is such a thing.
+void read_fields(Reader& reader, const Shape& shape, const json::object& from, void* into,
+                 const std::function<bool(const Field&)>& is_elsewhere) {
+  std::size_t known = 0;  // members of the object
   for (const Field& field : shape.fields) {
+    const json::value* const value = from.if_contains(field.name);
+    std::string base64;
+    if (has_base64(field)) base64.append(field.name).append(kBase64);
+    const json::value* const other = base64.empty() ? nullptr : from.if_contains(base64);
+    if (value == nullptr && other == nullptr && !field.rule.needed) continue;
     if (field.rule.is_told || (is_elsewhere && is_elsewhere(field))) continue;
-    bool is_there = read_one(field);
-    if (field.type == Type::kBytes && !field.is_list) {
-      const std::string name = fmt::format("{}{}", field.name, kBase64);
-      Field other = field;
-      other.name = name;
-      if (!is_there) {
-        is_there = read_one(other);
-      } else if (from.contains(name)) {
-        reader.fault(name, fmt::format("there is a {} already", field.name));
-      }
-      known.emplace(name);
+    known += (value != nullptr ? 1U : 0U) + (other != nullptr ? 1U : 0U);
+    bool is_there = read_one(reader, field, value, into);
+    if (is_there && other != nullptr) {
+      reader.fault(base64, fmt::format("there is a {} already", field.name));
+    } else if (other != nullptr) {
+      Field as_base64 = field;
+      as_base64.name = base64;
+      is_there = read_one(reader, as_base64, other, into);
     }
     if (!is_there && field.rule.needed)
       reader.fault(field.name, fmt::format("is needed: {}", field.help));
   }
-  for (const auto& member : from) {
-    if (reader.is_full()) break;
-    if (!known.contains(std::string_view(member.key())))
-      reader.fault(member.key(), "there is no such field");
-  }
+  if (known < from.size()) fault_unknown(reader, shape, from, is_elsewhere);
 }
 
 json::object write_fields(const Shape& shape, const void* from) {
@@ -164,7 +191,7 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, By
 }
 
 bool read_value(Reader& reader, const Field& field, const json::value& value, bool& into) {
-  const json::string* const text = reader.is_query() ? value.if_string() : nullptr;
+  const json::string* const text = reader.has_texts() ? value.if_string() : nullptr;
   const bool is_word = text != nullptr && (*text == "true" || *text == "false");
   if (value.is_bool() || is_word) {
     into = is_word ? *text == "true" : value.get_bool();
@@ -200,7 +227,7 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, Mo
       return true;
     } catch (const std::invalid_argument& error) {
       std::uint64_t ms = 0;
-      const bool is_number = reader.is_query() && is_digits(*text, ms);
+      const bool is_number = reader.has_texts() && is_digits(*text, ms);
       if (!is_number) return reader.fault(field.name, error.what()), false;
     }
   }
@@ -224,7 +251,7 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, Js
 
 bool read_number(Reader& reader, const Field& field, const json::value& value,
                  std::uint64_t& into) {
-  const json::string* const text = reader.is_query() ? value.if_string() : nullptr;
+  const json::string* const text = reader.has_texts() ? value.if_string() : nullptr;
   json::error_code error;
   std::uint64_t number = 0;
   const bool is_number = text != nullptr ? is_digits(*text, number)

@@ -23,6 +23,7 @@
 //   a struct with a Shape  an object                   Json       any object
 //   a type with a Text<T>  a text of a form of its own
 //   std::vector<T>         a list of T                 std::optional<T>   it may be left out
+//   Unread<T>              the same, not read yet
 //   Patch<T>               it may be left out, and null takes it away (RFC 7396)
 //
 // A value out of its range is a fault and is never clamped. Null counts as left out, except for a
@@ -80,6 +81,12 @@ struct Patch {
   bool given = false;      // it is there, and may be null
   std::optional<T> value;  // none: null takes away what there is
 };
+// A list of objects of which each is read by itself (read_fields()), so that a long one may be read
+// in steps. It points into RequestContext::json.
+template <class T>
+struct Unread {
+  const boost::json::array* items = nullptr;
+};
 // The words for the values of an enum, in their order: specialize it with
 // `static constexpr std::array<std::string_view, N> all`.
 template <class Enum>
@@ -106,7 +113,12 @@ struct Rule {
   const Form* form = nullptr;
   std::string_view format = {};  // of a text, as JSON Schema calls it: date-time
   bool is_told = false;          // a field of answers alone, of a struct that is read, too
+  // For an operation that takes a body which is not JSON: that body is this field, and a header
+  // Carillon-NAME is one of those fields.
+  bool is_body = false;
+  bool in_header = false;
 };
+inline constexpr Rule kTubeRule{.form = &kTubeForm};
 
 enum class Type : std::uint8_t {
   kText,
@@ -160,14 +172,18 @@ inline constexpr Shape kShape = undescribed<T>();
 // The most faults that one answer names.
 inline constexpr std::size_t kMostFaults = 20;
 
+// What is read: a JSON; one of a PATCH, where null for what cannot be taken away is a fault; a
+// query; or headers. In the last two all values are texts.
+enum class Source : std::uint8_t { kJson, kPatch, kQuery, kHeaders };
+
 class Reader {
  public:
-  // `at` is the JSON pointer of the object that is read: empty for the whole document, and "?" for
-  // a query, whose values are texts.
-  explicit Reader(std::string at = {}) : at_(std::move(at)), is_query_(at_ == "?") {}
+  explicit Reader(Source source = Source::kJson)
+      : source_(source), at_(source == Source::kQuery ? "?" : "") {}
 
+  bool refuses_null() const { return source_ == Source::kPatch; }
   // Numbers, true and false stand in texts.
-  bool is_query() const { return is_query_; }
+  bool has_texts() const { return source_ == Source::kQuery || source_ == Source::kHeaders; }
   void fault(std::string_view field, std::string detail);
   // The same for what stands elsewhere in the request.
   void fault_at(std::string pointer, std::string detail);
@@ -188,8 +204,8 @@ class Reader {
  private:
   static std::string pointer_part(std::string_view field);
 
-  std::string at_;
-  bool is_query_;
+  Source source_;
+  std::string at_;  // the JSON pointer of the object that is read
   std::vector<FieldFault> faults_;
 };
 
@@ -250,6 +266,10 @@ template <class T>
 struct Unwrapped<std::vector<T>> : Unwrapped<T> {
   static constexpr bool kList = true;
 };
+template <class T>
+struct Unwrapped<Unread<T>> : Unwrapped<T> {
+  static constexpr bool kList = true;
+};
 
 template <class T>
 constexpr Type type_of() {
@@ -265,6 +285,13 @@ constexpr Type type_of() {
   if constexpr (requires(T value) { Text<T>::show(value); }) return Type::kText;
   return Type::kObject;
 }
+
+// An optional list is one of the cases below.
+template <class T>
+bool read_into(Reader& reader, const Field& field, const boost::json::value& value,
+               std::vector<T>& into);
+template <class T>
+void write_from(const Field& field, const std::vector<T>& from, boost::json::object& to);
 
 template <class T>
 bool read_into(Reader& reader, const Field& field, const boost::json::value& value, T& into) {
@@ -328,6 +355,12 @@ bool read_into(Reader& reader, const Field& field, const boost::json::value& val
   });
   return true;
 }
+template <class T>
+bool read_into(Reader& reader, const Field& field, const boost::json::value& value,
+               Unread<T>& into) {
+  into.items = read_list(reader, field, value);
+  return into.items != nullptr;
+}
 
 template <class T>
 void write_from(const Field& field, const T& from, boost::json::object& to) {
@@ -367,6 +400,8 @@ void write_from(const Field& field, const std::vector<T>& from, boost::json::obj
   }
   to[field.name] = std::move(list);
 }
+template <class T>
+void write_from(const Field&, const Unread<T>&, boost::json::object&) {}  // no answer has one
 
 template <class>
 struct Member;
@@ -396,8 +431,7 @@ constexpr Field field(std::string_view name, std::string_view help, Rule rule = 
   using Of = detail::Member<decltype(member)>;
   using As = detail::Unwrapped<typename Of::Value>;
   using Value = typename As::Value;
-  static_assert(!As::kList || (!As::kOptional && !std::is_same_v<Value, Bytes>),
-                "a list is empty instead of left out, and has no items of type Bytes");
+  static_assert(!As::kList || !std::is_same_v<Value, Bytes>, "a list has no items of type Bytes");
   if constexpr (detail::type_of<Value>() == Type::kNumber)
     rule.most = std::min<std::uint64_t>(rule.most, std::numeric_limits<Value>::max());
   return {.name = name,

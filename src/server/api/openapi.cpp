@@ -116,61 +116,103 @@ json::object describe_shape(const Shape& shape, bool is_answer, const Operation*
   return schema;
 }
 
-// Returns the words, which have a space between two.
-std::vector<std::string_view> words_in(std::string_view text) {
-  std::vector<std::string_view> words;
+// Calls `each` with each of the words, which have a space between two.
+template <class Each>
+void for_each_word(std::string_view text, Each each) {
   while (!text.empty()) {
-    words.push_back(text.substr(0, text.find(' ')));
-    text.remove_prefix(std::min(text.size(), words.back().size() + 1));
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    each(word);
   }
-  return words;
+}
+
+// on_conflict: Carillon-On-Conflict.
+std::string header_of(const Field& field) {
+  std::string header = "Carillon";
+  bool begins = true;
+  for (const char c : field.name) {
+    if (begins) header += '-';
+    if (c != '_') header += begins ? static_cast<char>(c - 'a' + 'A') : c;
+    begins = c == '_';
+  }
+  return header;
 }
 
 json::array parameters_of(const Operation& operation, json::object& schemas) {
   json::array parameters;
   for (const Field& field : operation.request->fields) {
     const bool in_path = operation.is_in_path(field.name);
-    if (!in_path && !operation.has_query()) continue;
-    json::object schema = value_schema(field, false, schemas);
-    json::object parameter{{"name", field.name},
-                           {"in", in_path ? "path" : "query"},
-                           {"schema", std::move(schema)},
+    const bool in_query = !in_path && operation.has_query();
+    if (!in_path && !in_query && !field.rule.in_header) continue;
+    json::object parameter{{"name", json::value(field.name)},
+                           {"in", in_path    ? "path"
+                                  : in_query ? "query"
+                                             : "header"},
+                           {"schema", value_schema(field, false, schemas)},
                            {"description", help_of(field)}};
-    if (in_path || field.rule.needed) parameter["required"] = true;
+    if (in_path || (in_query && field.rule.needed)) parameter["required"] = true;
+    if (!in_path && !in_query) {
+      parameter["name"] = header_of(field);
+      parameter["schema"] = {{"type", "string"}};
+      parameter["description"] = fmt::format("With a plain body: the field {}.", field.name);
+    }
     parameters.push_back(std::move(parameter));
   }
-  for (const std::string_view header : words_in(operation.headers))
-    parameters.push_back(reference("parameters", header));
+  for_each_word(operation.headers, [&](std::string_view name) {
+    parameters.push_back(reference("parameters", name));
+  });
   if (operation.method != "GET") parameters.push_back(reference("parameters", "Idempotency-Key"));
   return parameters;
 }
 
-json::object content_of(const Shape& shape) {
-  return {{"application/json", {{"schema", reference("schemas", shape.name)}}}};
+json::object schema_of(const Shape& shape) {
+  return {{"schema", reference("schemas", shape.name)}};
+}
+
+json::object request_body_of(const Operation& operation) {
+  const Shape& shape = *operation.request;
+  json::object content{{"application/json", schema_of(shape)}};
+  if (operation.method == "PATCH") content["application/merge-patch+json"] = schema_of(shape);
+  if (operation.takes_plain_body()) content["*/*"] = {{"schema", json::object()}};
+  const bool is_needed =
+      operation.method == "PATCH" || operation.takes_plain_body() ||
+      std::any_of(shape.fields.begin(), shape.fields.end(), [&](const Field& field) {
+        return field.rule.needed && !operation.is_in_path(field.name);
+      });
+  return {{"required", is_needed}, {"content", std::move(content)}};
+}
+
+json::object answer_of(const Operation& operation, std::string_view help, const Shape* shape) {
+  json::object told{{"description", help}};
+  if (!operation.media.empty()) told["content"] = {{operation.media, json::object()}};
+  if (shape != nullptr) {
+    json::object schema = reference("schemas", shape->name);
+    if (operation.brief != nullptr && shape == operation.answer)
+      schema = {{"anyOf", json::array{schema, reference("schemas", operation.brief->name)}}};
+    told["content"] = {{"application/json", {{"schema", std::move(schema)}}}};
+  }
+  json::object headers;
+  const auto add = [&](std::string_view name) { headers[name] = reference("headers", name); };
+  for_each_word(operation.answer_headers, add);
+  if (operation.method != "GET") add("Idempotent-Replayed");
+  if (!headers.empty()) told["headers"] = std::move(headers);
+  return told;
 }
 
 json::object responses_of(const Operation& operation) {
-  json::object done{{"description", "Done."}};
-  if (operation.answer != nullptr) done["content"] = content_of(*operation.answer);
-  if (operation.method != "GET")
-    done["headers"] = {{"Idempotent-Replayed", {{"schema", {{"type", "string"}}}}}};
-  json::object responses{{std::to_string(operation.status_of_answer()), std::move(done)}};
-  if (operation.later != nullptr) {
-    json::object later{{"description", "It takes long, and goes on."},
-                       {"content", content_of(*operation.later)},
-                       {"headers",
-                        {{"Location", {{"schema", {{"type", "string"}}}}},
-                         {"Idempotent-Replayed", {{"schema", {{"type", "string"}}}}}}}};
-    responses["202"] = std::move(later);
+  const Shape* const shape = operation.answer;
+  json::object responses{
+      {std::to_string(operation.status_of_answer()), answer_of(operation, "Done.", shape)}};
+  if (const Success& also = operation.also; also.status == 304) {
+    json::object known = answer_of(operation, also.help, nullptr);
+    known.erase("content");
+    responses["304"] = std::move(known);
+  } else if (also.status != 0) {
+    responses[std::to_string(also.status)] = answer_of(operation, also.help, also.answer);
   }
-  if (const Success& also = operation.also; also.status != 0) {
-    json::object other = responses.begin()->value().as_object();
-    other["description"] = also.help;
-    if (also.answer != nullptr) other["content"] = content_of(*also.answer);
-    responses[std::to_string(also.status)] = std::move(other);
-  }
-  for (const std::string_view status : words_in(operation.problems))
-    responses[status] = reference("responses", "Problem");
+  for_each_word(operation.problems, [&](std::string_view status) {
+    responses[status] = reference("responses", status == "429" ? "TooFast" : "Problem");
+  });
   responses["default"] = reference("responses", "Problem");
   return responses;
 }
@@ -188,17 +230,10 @@ json::object describe_one(const Operation& operation, json::object& schemas) {
   if (operation.has_body()) {
     const Shape& shape = *operation.request;
     schemas[shape.name] = describe_shape(shape, false, &operation, schemas);
-    const bool is_needed =
-        operation.method == "PATCH" ||
-        std::any_of(shape.fields.begin(), shape.fields.end(), [&](const Field& field) {
-          return field.rule.needed && !operation.is_in_path(field.name);
-        });
-    told["requestBody"] = {{"required", is_needed}, {"content", content_of(shape)}};
+    told["requestBody"] = request_body_of(operation);
   }
-  if (operation.answer != nullptr)
-    schemas[operation.answer->name] = describe_shape(*operation.answer, true, nullptr, schemas);
-  if (operation.later != nullptr)
-    schemas[operation.later->name] = describe_shape(*operation.later, true, nullptr, schemas);
+  for (const Shape* const shape : {operation.answer, operation.brief, operation.also.answer})
+    if (shape != nullptr) schemas[shape->name] = describe_shape(*shape, true, nullptr, schemas);
   told["responses"] = responses_of(operation);
   return told;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/beast/core/string.hpp>
 #include <boost/json.hpp>
 #include <string>
 #include <utility>
@@ -15,7 +16,11 @@ namespace carillon::server {
 namespace json = boost::json;
 
 bool Operation::is_in_path(std::string_view field) const {
-  return path.find(fmt::format("{{{}}}", field)) != std::string_view::npos;
+  for (std::size_t at = path.find('{'); at != path.npos; at = path.find('{', at + 1)) {
+    const std::string_view rest = path.substr(at + 1);
+    if (rest.starts_with(field) && rest.substr(field.size()).starts_with('}')) return true;
+  }
+  return false;
 }
 
 bool Operation::has_body() const {
@@ -23,7 +28,14 @@ bool Operation::has_body() const {
                                      [this](const Field& one) { return !is_in_path(one.name); });
 }
 
+bool Operation::takes_plain_body() const {
+  return std::any_of(request->fields.begin(), request->fields.end(),
+                     [](const Field& one) { return one.rule.is_body; });
+}
+
 namespace {
+
+constexpr std::string_view kHeaderPrefix = "carillon-";
 
 // The names in the path, which come in the order of the braces.
 void read_path(const RequestContext& x, const Shape& shape, void* into) {
@@ -34,7 +46,7 @@ void read_path(const RequestContext& x, const Shape& shape, void* into) {
     left.remove_prefix(begin + field_name.size());
     const auto field = std::find_if(shape.fields.begin(), shape.fields.end(),
                                     [&](const Field& one) { return one.name == field_name; });
-    Reader reader("?");
+    Reader reader(Source::kQuery);
     field->read(reader, *field, json::value(name), into);
     if (!reader.faults().empty()) throw Problem(kBadRequest, reader.faults().front().detail);
   }
@@ -54,30 +66,73 @@ json::object query_of(const RequestContext& x, Reader& reader) {
   return from;
 }
 
-// Only a body without a needed field may be left out. That of a PATCH may not.
+// Only a body without a needed field may be left out. That of a PATCH, or a put, may not.
 json::object body_of(const RequestContext& x, Reader& reader) {
-  const bool may_be_empty = x.operation->method != "PATCH";
+  const Operation& operation = *x.operation;
+  const bool may_be_empty = operation.method != "PATCH" && !operation.takes_plain_body();
   if (x.request.body.empty() && may_be_empty) return {};
-  json::object body = parse_object(x.request.body);
-  if (!x.operation->has_query()) return body;
+  const bool is_batch =
+      std::any_of(operation.request->fields.begin(), operation.request->fields.end(),
+                  [](const Field& one) { return one.is_list && one.type == Type::kObject; });
+  json::object body = parse_object(x.request.body, is_batch ? kMostPartsOfBatch : kMostParts);
+  if (!operation.has_query()) return body;
   for (const auto& member : body)
     reader.fault_at("/" + std::string(member.key()), "there is no such field");
   return {};
 }
 
-}  // namespace
-
-Reader reader_of(const RequestContext& x) {
-  return Reader(x.operation->has_query() ? "?" : "");
+// Returns true if the header, in small letters and without its prefix, is that of the field:
+// on-conflict is that of on_conflict.
+bool is_header_of(std::string_view header, const Field& field) {
+  return std::equal(header.begin(), header.end(), field.name.begin(), field.name.end(),
+                    [](char of_header, char of_name) {
+                      return of_header == of_name || (of_header == '-' && of_name == '_');
+                    });
 }
 
-void read_request(const RequestContext& x, Reader& reader, const Shape& shape, void* into) {
+void read_headers(const RequestContext& x, Reader& reader, const Shape& shape, void* into) {
+  for (const auto& [name, value] : x.request.headers) {
+    if (!name.starts_with(kHeaderPrefix)) continue;
+    const std::string_view header = std::string_view(name).substr(kHeaderPrefix.size());
+    const auto found =
+        std::find_if(shape.fields.begin(), shape.fields.end(), [header](const Field& field) {
+          return field.rule.in_header && is_header_of(header, field);
+        });
+    if (found == shape.fields.end()) {
+      reader.fault_at(name, "there is no such header");
+    } else {
+      found->read(reader, *found, json::value(value), into);
+    }
+  }
+}
+
+}  // namespace
+
+bool has_plain_body(const RequestContext& x) {
+  if (!x.operation->takes_plain_body()) return false;
+  if (!boost::beast::iequals(x.request.media_type(), kJsonType)) return true;
+  return std::any_of(x.request.headers.begin(), x.request.headers.end(),
+                     [](const auto& one) { return one.first.starts_with(kHeaderPrefix); });
+}
+
+Reader reader_of(const RequestContext& x) {
+  if (x.operation->has_query()) return Reader(Source::kQuery);
+  if (has_plain_body(x)) return Reader(Source::kHeaders);
+  return Reader(x.operation->method == "PATCH" ? Source::kPatch : Source::kJson);
+}
+
+void read_request(RequestContext& x, Reader& reader, const Shape& shape, void* into) {
   const Operation& operation = *x.operation;
   read_path(x, shape, into);
   const json::object query = query_of(x, reader);
-  const json::object body = body_of(x, reader);
+  if (has_plain_body(x)) return read_headers(x, reader, shape, into);
+  x.json = body_of(x, reader);
   const auto is_elsewhere = [&](const Field& field) { return operation.is_in_path(field.name); };
-  read_fields(reader, shape, operation.has_query() ? query : body, into, is_elsewhere);
+  read_fields(reader, shape, operation.has_query() ? query : x.json, into, is_elsewhere);
+}
+
+std::string text_of_fields(const Shape& shape, const void* from) {
+  return json::serialize(write_fields(shape, from));
 }
 
 void answer_at_once(RequestContext& x, const json::object& with) {
@@ -87,7 +142,7 @@ void answer_at_once(RequestContext& x, const json::object& with) {
 void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const void* answer,
                    std::string location) {
   Reply reply{.status = status,
-              .body = json::serialize(write_fields(shape, answer)),
+              .body = text_of_fields(shape, answer),
               .durable_at = x.engine().last_sequence()};
   if (!location.empty()) reply.headers.emplace_back("Location", std::move(location));
   x.answer(std::move(reply));

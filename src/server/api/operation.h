@@ -31,6 +31,10 @@ namespace carillon::server {
 // Whether an operation may add changes to the store. One that does waits until the store has room.
 enum class Appends : std::uint8_t { kNo, kYes };
 
+// Where the answer is kept for the same request with the same Idempotency-Key (idempotency.h): in
+// the server's memory, or by the engine with what the function puts.
+enum class FirstAnswer : std::uint8_t { kInMemory, kStored };
+
 // Another status with which an operation succeeds.
 struct Success {
   unsigned status = 0;
@@ -47,12 +51,15 @@ struct Operation {
   std::string_view summary;
   Rights rights;
   Appends appends;
-  std::string_view audited_as = {};  // empty: the audit does not name it
-  unsigned status = 0;               // 0: 200 with an answer, 204 without one
-  std::string_view problems = {};    // the other statuses that it may answer, besides 401 and 403
-  std::string_view headers = {};     // parameters of openapi.json that it reads: If-There
-  const Shape* answer = nullptr;     // null: none
-  const Shape* later = nullptr;      // of a 202: the operation takes long, and goes on
+  FirstAnswer first_answer = FirstAnswer::kInMemory;  // of a GET none is kept
+  std::string_view audited_as = {};                   // empty: the audit does not name it
+  unsigned status = 0;                                // 0: 200 with an answer, 204 without one
+  std::string_view problems = {};  // the other statuses that it may answer, besides 401 and 403
+  std::string_view headers = {};   // that the function reads: parameters of openapi.json
+  const Shape* answer = nullptr;   // null: none
+  const Shape* brief = nullptr;    // to who may not see all of the answer; null: none
+  std::string_view media = {};     // the type of an answer that is no JSON
+  std::string_view answer_headers = {};  // headers of openapi.json
   Success also = {};
   // operation<function>() sets both.
   const Shape* request = nullptr;
@@ -66,12 +73,24 @@ struct Operation {
   bool is_in_path(std::string_view field) const;
   // Returns true if a field stands in the body.
   bool has_body() const;
+  // Returns true if it takes a body that is not JSON: that of a job.
+  bool takes_plain_body() const;
 };
+
+// Returns true if the request's body is no JSON with fields, and headers are the fields.
+bool has_plain_body(const RequestContext& x);
 
 // Reads the fields of the path, and those of the query or the body, and notes what is wrong. Throws
 // Problem if the path or the JSON is wrong.
 Reader reader_of(const RequestContext& x);
-void read_request(const RequestContext& x, Reader& reader, const Shape& shape, void* into);
+void read_request(RequestContext& x, Reader& reader, const Shape& shape, void* into);
+
+// Returns the fields of a struct as the text of a JSON.
+std::string text_of_fields(const Shape& shape, const void* from);
+template <class T>
+std::string text_of(const T& from) {
+  return text_of_fields(kShape<T>, &from);
+}
 
 // Answers with the fields of a struct. The answer leaves when every change so far is durable.
 void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const void* answer,

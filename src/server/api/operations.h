@@ -12,6 +12,10 @@ namespace carillon::server {
 std::span<const Operation* const> operations();
 
 // Parts of them, each beside its functions.
+std::span<const Operation> put_operations();
+std::span<const Operation> batch_operations();
+std::span<const Operation> job_operations();
+std::span<const Operation> lease_operations();
 std::span<const Operation> bulk_operations();
 std::span<const Operation> dead_operations();
 std::span<const Operation> endpoint_operations();

@@ -4,7 +4,7 @@
 //   require_preconditions(x.request, before.has_value(), "the schedule report");
 //
 // `If-None-Match: *` is for a thing that is not there, `If-Match: *` for one that is; no thing has
-// a tag that If-Match names. For jobs, which have tags, see one_job.h.
+// a tag that If-Match names. For jobs, which have tags, see jobs.h.
 #pragma once
 
 #include <string_view>

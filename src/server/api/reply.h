@@ -16,6 +16,7 @@
 namespace carillon::server {
 
 inline constexpr std::string_view kJsonType = "application/json";
+inline constexpr std::string_view kBytesType = "application/octet-stream";
 inline constexpr std::string_view kProblemJson = "application/problem+json";
 
 // A stored body that is larger than a piece (queue::kBodyPiece). Reply::body is the first piece;

@@ -11,10 +11,6 @@
 
 namespace carillon::server {
 
-queue::JobId RequestContext::job_id() const {
-  return job_id_of(names.front());
-}
-
 queue::JobId job_id_of(const std::string& text) {
   queue::JobId id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);

@@ -69,6 +69,8 @@ class RequestContext {
   const Request request;
   // What is carried out. Null: an older route, which reads the request by itself.
   const Operation* operation = nullptr;
+  // The JSON that is the request's body, if the row has read it (operation.h).
+  boost::json::object json;
   // The parts of the path that the route leaves open, in their order, decoded.
   std::vector<std::string> names;
   // How the audit tells of the request: what it is called there (empty: not at all), what it works
@@ -88,8 +90,6 @@ class RequestContext {
   // The time at which the request is carried out.
   queue::Now now() const { return now_; }
 
-  // Returns names[0] as the number of a job. Throws Problem.
-  queue::JobId job_id() const;
   // Returns names[0], which names a tube. Throws Problem if it is no name.
   const std::string& tube() const;
   // The same, and makes it the tube in use of the client.

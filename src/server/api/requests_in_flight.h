@@ -7,7 +7,7 @@
 //   claim->answered(outcome.durable_at);        // without this the name is free when `claim` goes
 //
 // What became of the first one, others know from then on: the engine of a put (BatchOrder),
-// http::IdempotencyCache of every other request.
+// IdempotencyCache of every other request.
 //
 // claim() also forgets the names whose answers are out by now. All is O(log n) of the names in
 // flight, for each of those, too.

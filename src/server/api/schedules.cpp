@@ -1,4 +1,4 @@
-// Schedules: set, shown, paused, resumed, listed and deleted (schedules.h).
+// Schedules: set, shown, paused, resumed, triggered, listed and deleted (schedules.h).
 #include "server/api/schedules.h"
 
 #include <fmt/format.h>
@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "carillon/queue/engine.h"
+#include "server/api/idempotency.h"
 #include "server/api/operations.h"
 #include "server/api/preconditions.h"
 #include "server/api/problem.h"
+#include "server/api/puts.h"
 #include "server/text/calendar.h"
 
 namespace carillon::server {
@@ -88,7 +90,7 @@ queue::Schedule schedule_of(Reader& reader, const NewSchedule& asked) {
   return schedule;
 }
 
-void require_size(const RequestContext& x, std::string_view body) {
+void require_schedule_size(const RequestContext& x, std::string_view body) {
   const std::size_t most =
       std::min<std::size_t>(x.service().options().max_job_size, queue::kMaxScheduleBody);
   if (body.size() > most)
@@ -163,7 +165,7 @@ Schedule get_schedule(RequestContext& x, const ScheduleName& asked) {
 void put_schedule(RequestContext& x, const NewSchedule& asked, Reader& reader) {
   const queue::Schedule schedule = schedule_of(reader, asked);
   reader.throw_if_any();
-  require_size(x, schedule.body);
+  require_schedule_size(x, schedule.body);
   x.require_room();
   const auto before = x.engine().schedule(x.now(), asked.name, 0);
   const std::string what = "the schedule " + asked.name;
@@ -190,6 +192,17 @@ void pause_schedule(RequestContext& x, const ScheduleName& asked) {
 
 void resume_schedule(RequestContext& x, const ScheduleName& asked) {
   answer_done(x, asked.name, x.engine().resume_schedule(x.now(), asked.name));
+}
+
+// Puts its job now. The answer is that of a put.
+void trigger_schedule(RequestContext& x, const ScheduleName& asked) {
+  x.require_room();
+  auto once = once_of(x);
+  const auto batch = x.engine().trigger_schedule(x.now(), asked.name, order_of(once));
+  if (!batch) throw no_such_schedule(asked.name);
+  note_answer(once, *batch);
+  if (batch->result == queue::BatchOutcome::Result::kAlready) x.outcome = "answered again";
+  x.answer(reply_to_put(x, *batch));
 }
 
 // The schedules that the caller may see, as far as they were looked at.
@@ -283,6 +296,20 @@ constexpr std::array kScheduleRows = {
                                 .appends = Appends::kYes,
                                 .audited_as = "schedule:resume",
                                 .problems = "404 422"}),
+    operation<trigger_schedule>({.method = "POST",
+                                 .path = "/v1/schedules/{name}:trigger",
+                                 .name = "triggerSchedule",
+                                 .tag = "schedules",
+                                 .summary = "Puts its job now.",
+                                 .rights = kPutSchedule,
+                                 .appends = Appends::kYes,
+                                 .first_answer = FirstAnswer::kStored,
+                                 .audited_as = "schedule:trigger",
+                                 .status = 201,
+                                 .problems = "404 409 422 503",
+                                 .answer = &kShape<Job>,
+                                 .brief = &kShape<KnownJob>,
+                                 .answer_headers = "Location ETag"}),
     operation<delete_schedule>({.method = "DELETE",
                                 .path = "/v1/schedules/{name}",
                                 .name = "deleteSchedule",

@@ -11,16 +11,13 @@
 #include "carillon/queue/schedule.h"
 #include "server/api/attributes.h"
 #include "server/api/field.h"
+#include "server/api/job.h"
 #include "server/api/limits.h"
 #include "server/api/names.h"
 #include "server/api/page.h"
 
 namespace carillon::server {
 
-template <>
-struct Words<queue::AtExpiry> {
-  static constexpr std::array<std::string_view, 2> all = {"drop", "dead"};
-};
 template <>
 struct Words<queue::CatchUp> {
   static constexpr std::array<std::string_view, 3> all = {"none", "last", "all"};

@@ -16,8 +16,6 @@
 
 namespace carillon::server {
 
-inline constexpr Rule kTubeRule{.form = &kTubeForm};
-
 // --- What is told.
 
 inline constexpr std::array kCountsFields = {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "carillon/queue/job_listing.h"
+#include "server/api/job.h"
 #include "server/http/filters.h"
-#include "server/http/job_fields.h"
 #include "server/http/routes.h"
 
 namespace carillon::server::http {
@@ -24,10 +24,9 @@ json::object shown(const queue::ListedJob& job, const std::string& tube) {
   stats.tube = tube;
   stats.group = job.group;
   stats.state = job.state;
-  json::object told = json_of(stats, {}, std::nullopt);
-  told.erase("attempts");  // one job shows its story
-  if (!job.worker.empty()) set_text(told, "worker", job.worker);
-  return told;
+  Job told = job_of(stats);
+  if (!job.worker.empty()) told.worker = Bytes{job.worker};
+  return write(told);
 }
 
 struct JobList {

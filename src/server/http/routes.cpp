@@ -22,10 +22,8 @@ namespace {
 constexpr Rights kOpen{Needs::kNothing, Reach::kNoTube};
 
 constexpr std::string_view kPage = "page_size page_token";
-constexpr std::string_view kNoQuery;
 constexpr std::string_view kNoAudit;
 using enum Route::Body;
-using enum Route::Once;
 
 // The first name of a path is what Reach tells: a tube, a job, a lease or a schedule.
 constexpr std::array kRoutes = {
@@ -41,71 +39,12 @@ constexpr std::array kRoutes = {
     Route{"GET", "/", kOpen, answer_console},
     Route{"GET", "/console/{file}", kOpen, answer_console_file},
 
-    Route{"POST",
-          "/v1/tubes/{tube}/jobs",
-          {Needs::kPut, Reach::kTube},
-          put_job,
-          kNoAudit,
-          kNoQuery,
-          kOfTheRoute,
-          kStored},
     Route{"GET",
           "/v1/tubes/{tube}/jobs",
           {Needs::kRead, Reach::kTube},
           list_jobs,
           kNoAudit,
           "state group key_prefix due_after due_before page_size page_token"},
-    Route{"POST",
-          "/v1/tubes/{tube}/jobs:batch",
-          {Needs::kPut, Reach::kTube},
-          put_jobs,
-          kNoAudit,
-          kNoQuery,
-          kOfTheRoute,
-          kStored},
-    Route{"GET", "/v1/jobs/{id}", {Needs::kRead, Reach::kJob}, answer_job},
-    Route{"PATCH", "/v1/jobs/{id}", {Needs::kPut, Reach::kJob}, patch_job},
-    Route{
-        "DELETE", "/v1/jobs/{id}", {Needs::kPut, Reach::kJob}, cancel_job, kNoAudit, "if_reserved"},
-    Route{"GET", "/v1/jobs/{id}/body", {Needs::kRead, Reach::kJob}, answer_job_body},
-    Route{"POST",
-          "/v1/jobs/{id}:kick",
-          {Needs::kAdmin, Reach::kJob},
-          kick_job,
-          kNoAudit,
-          kNoQuery,
-          kNoFields},
-
-    Route{"PUT", "/v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube}, put_key},
-    Route{"GET", "/v1/tubes/{tube}/keys/{key}", {Needs::kRead, Reach::kTube}, answer_key},
-    Route{"PATCH", "/v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube}, patch_key},
-    Route{"DELETE",
-          "/v1/tubes/{tube}/keys/{key}",
-          {Needs::kPut, Reach::kTube},
-          cancel_key,
-          kNoAudit,
-          "if_reserved"},
-
-    Route{"POST",
-          "/v1/schedules/{name}:trigger",
-          {Needs::kPut, Reach::kSchedule},
-          trigger_schedule,
-          "schedule:trigger",
-          kNoQuery,
-          kNoFields,
-          kStored},
-
-    Route{"POST", "/v1/tubes/{tube}:reserve", {Needs::kWork, Reach::kTube}, reserve_jobs},
-    Route{"POST",
-          "/v1/leases/{token}:ack",
-          {Needs::kWork, Reach::kLease},
-          ack_lease,
-          kNoAudit,
-          kNoQuery,
-          kNoFields},
-    Route{"GET", "/v1/leases/{token}/body", {Needs::kWork, Reach::kLease}, answer_lease_body},
-    Route{"POST", "/v1/leases/{token}:nack", {Needs::kWork, Reach::kLease}, nack_lease},
-    Route{"POST", "/v1/leases/{token}:extend", {Needs::kWork, Reach::kLease}, extend_lease},
 };
 
 // Takes the first part, up to a slash, from the front.
@@ -178,6 +117,7 @@ Route route_of(const Operation& operation) {
   Route route{operation.method, operation.path, operation.rights, operation.run,
               operation.audited_as};
   route.body = operation.has_body() ? kOfTheRoute : kNoFields;
+  route.once = operation.first_answer;
   route.operation = &operation;
   return route;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "server/api/caller.h"
+#include "server/api/operation.h"
 #include "server/api/request_context.h"
 
 namespace carillon::server::http {
@@ -33,10 +34,7 @@ struct Route {
   // A GET or a DELETE never has fields.
   enum class Body : std::uint8_t { kOfTheRoute, kNoFields };
   Body body = Body::kOfTheRoute;
-  // Where the answer is kept for the same request with the same Idempotency-Key (idempotency.h): in
-  // the server's memory, or by the engine with what the function puts. That of a GET is not kept.
-  enum class Once : std::uint8_t { kInMemory, kStored };
-  Once once = Once::kInMemory;
+  FirstAnswer once = FirstAnswer::kInMemory;
   // Its row, if it has one (api/operation.h).
   const Operation* operation = nullptr;
 };
@@ -70,34 +68,7 @@ void answer_docs(RequestContext& x);
 void answer_console(RequestContext& x);
 void answer_console_file(RequestContext& x);
 
-// jobs.cpp
-void put_job(RequestContext& x);
-void answer_job(RequestContext& x);
-void answer_job_body(RequestContext& x);
-void patch_job(RequestContext& x);
-void cancel_job(RequestContext& x);
-void kick_job(RequestContext& x);
-
-// batches.cpp
-void put_jobs(RequestContext& x);
-
-// keys.cpp
-void put_key(RequestContext& x);
-void answer_key(RequestContext& x);
-void patch_key(RequestContext& x);
-void cancel_key(RequestContext& x);
-
 // lists.cpp
 void list_jobs(RequestContext& x);
-
-// schedules.cpp
-void trigger_schedule(RequestContext& x);
-
-// leases.cpp
-void reserve_jobs(RequestContext& x);
-void ack_lease(RequestContext& x);
-void nack_lease(RequestContext& x);
-void answer_lease_body(RequestContext& x);
-void extend_lease(RequestContext& x);
 
 }  // namespace carillon::server::http

@@ -198,7 +198,7 @@ void Session::take_request() {
 }
 
 void Session::answer(const Route& route) {
-  if (route.method != "GET" && route.once == Route::Once::kInMemory) {
+  if (route.method != "GET" && route.once == FirstAnswer::kInMemory) {
     if (auto once = once_of(*exchange_)) once_.emplace(std::move(*once));
   }
   auto first = first_answer(*exchange_, once_);

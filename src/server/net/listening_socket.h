@@ -49,7 +49,7 @@ class ListeningSocket {
   Speaks speaks_ = Speaks::kBeanstalk;
 };
 
-struct Group {
+struct SocketGroup {
   std::string name;
   gid_t id = 0;
 };
@@ -59,7 +59,7 @@ struct SocketAccess {
   // The permissions of the file. None: 0777 without the bits of the process's umask.
   std::optional<mode_t> mode;
   // The group of the file. None: the one that the system gives to a new file.
-  std::optional<Group> group;
+  std::optional<SocketGroup> group;
 };
 
 // Binds to `address`: one socket for each address that a host name has. They do not listen yet. If

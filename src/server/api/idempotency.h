@@ -22,11 +22,11 @@
 
 #include "carillon/queue/commands.h"
 #include "server/api/problem.h"
+#include "server/api/reply.h"
 #include "server/api/request_context.h"
 #include "server/api/requests_in_flight.h"
-#include "server/http/reply.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 struct Once {
   std::string key;
@@ -53,4 +53,4 @@ std::optional<Reply> first_answer(RequestContext& x, const std::optional<Once>& 
 // Keeps the answer, if it tells of a change. The request is in flight until the answer may leave.
 void keep_answer(RequestContext& x, std::optional<Once>& once, const Reply& reply);
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

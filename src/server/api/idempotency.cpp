@@ -1,5 +1,5 @@
 // Idempotency-Key (idempotency.h).
-#include "server/http/idempotency.h"
+#include "server/api/idempotency.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "server/api/problem.h"
 #include "server/text/fingerprint.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 namespace {
 
@@ -129,4 +129,4 @@ void keep_answer(RequestContext& x, std::optional<Once>& once, const Reply& repl
   x.service().idempotency_cache().keep(once->own_key, once->fingerprint, reply, mono_ms(x));
 }
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

@@ -17,10 +17,10 @@
 #include <string>
 #include <string_view>
 
-#include "server/http/reply.h"
+#include "server/api/reply.h"
 #include "server/net/memory_pool.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 class IdempotencyCache {
  public:
@@ -51,4 +51,4 @@ class IdempotencyCache {
   std::map<std::string_view, std::list<Answer>::iterator> by_key_;
 };
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

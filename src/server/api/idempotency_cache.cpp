@@ -1,9 +1,9 @@
 // IdempotencyCache (idempotency_cache.h).
-#include "server/http/idempotency_cache.h"
+#include "server/api/idempotency_cache.h"
 
 #include "carillon/require.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 
 namespace {
 
@@ -44,4 +44,4 @@ void IdempotencyCache::forget_first() {
   answers_.pop_front();
 }
 
-}  // namespace carillon::server::http
+}  // namespace carillon::server

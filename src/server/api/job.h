@@ -1,0 +1,207 @@
+// A job as the API shows it, and how one is described that is to be put: their fields.
+//
+//   {"id":17,"tube":"mail","state":"delayed",...}        {"body":"hello","delay":"30s","key":"k"}
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carillon/queue/commands.h"
+#include "carillon/queue/engine_stats.h"
+#include "carillon/queue/retry.h"
+#include "server/api/attributes.h"
+#include "server/api/field.h"
+#include "server/api/limits.h"
+#include "server/api/names.h"
+
+namespace carillon::server {
+
+template <>
+struct Words<queue::OnConflict> {
+  static constexpr std::array<std::string_view, 5> all = {"reject", "ignore", "replace", "keep_due",
+                                                          "debounce"};
+};
+template <>
+struct Words<queue::AtExpiry> {
+  static constexpr std::array<std::string_view, 2> all = {"drop", "dead"};
+};
+
+inline constexpr Rule kIdRule{.least = 1, .most = queue::kLastId};
+
+// --- A job that there is.
+
+enum class State : std::uint8_t { kDelayed, kReady, kReserved, kBuried, kDead };
+template <>
+struct Words<State> {
+  static constexpr std::array<std::string_view, 5> all = {"delayed", "ready", "reserved", "buried",
+                                                          "dead"};
+};
+// Of a job that has a key. kDone: it is gone, and the key_window is not over.
+enum class KeyState : std::uint8_t { kDelayed, kReady, kReserved, kBuried, kDead, kDone };
+template <>
+struct Words<KeyState> {
+  static constexpr std::array<std::string_view, 6> all = {"delayed", "ready", "reserved",
+                                                          "buried",  "dead",  "done"};
+};
+enum class Ended : std::uint8_t { kByItsWorker, kByTime, kByLoss };
+template <>
+struct Words<Ended> {
+  static constexpr std::array<std::string_view, 3> all = {"failed", "timed_out", "lost"};
+};
+
+struct Attempt {
+  Moment at;
+  Ended ended = Ended::kByItsWorker;
+  Bytes worker;
+  Bytes error;
+};
+inline constexpr std::array kAttemptFields = {
+    field<&Attempt::at>("at", "When it ended."), field<&Attempt::ended>("ended", "How it ended."),
+    field<&Attempt::worker>("worker", "The name of the worker."),
+    field<&Attempt::error>("error", "What the worker said.")};
+template <>
+inline constexpr Shape kShape<Attempt> = {.name = "Attempt", .fields = kAttemptFields};
+
+struct Job : AllAttributes {
+  std::uint64_t id = 0;
+  std::string tube;
+  std::optional<Bytes> group;
+  std::optional<Bytes> key;
+  State state = State::kReady;
+  queue::Priority priority = 0;
+  Moment due;
+  Duration ttr;
+  Moment created;
+  std::optional<Moment> expires_at;
+  std::optional<queue::AtExpiry> at_expiry;
+  std::optional<RetryPatch> retry;
+  std::uint32_t failed_attempts = 0;
+  std::optional<std::vector<Attempt>> attempts;
+  std::optional<bool> cancel_requested;
+  std::optional<Bytes> worker;
+  std::uint64_t body_bytes = 0;
+  std::optional<Bytes> body;
+  std::optional<std::string> body_url;
+  std::optional<std::string> lease;
+  std::optional<Moment> lease_ends;
+};
+inline constexpr auto kJobFields = joined(
+    joined(
+        std::array{field<&Job::id>("id", "Its number.", kIdRule),
+                   field<&Job::tube>("tube", "Its tube.", kTubeRule),
+                   field<&Job::group>("group", "Its group."), field<&Job::key>("key", "Its key."),
+                   field<&Job::state>("state", "Its state."),
+                   field<&Job::priority>("priority", "0 is the most urgent."),
+                   field<&Job::due>("due", "When it is, or was, due."),
+                   field<&Job::ttr>("ttr", "How long a worker may hold it."),
+                   field<&Job::created>("created", "When it was put."),
+                   field<&Job::expires_at>("expires_at", "No worker gets it from then on."),
+                   field<&Job::at_expiry>("at_expiry", "What becomes of it then.")},
+        joined(kAttributeFields<Job>, std::array{field<&Job::attributes, Job>(
+                                          "attributes", "What other clients keep with the job.")})),
+    std::array{
+        field<&Job::retry>("retry", "Its own policy; without one that of the tube."),
+        field<&Job::failed_attempts>("failed_attempts", "How many attempts have failed."),
+        field<&Job::attempts>("attempts", "Those that have failed."),
+        field<&Job::cancel_requested>("cancel_requested", "Its worker is asked to stop."),
+        field<&Job::worker>("worker", "The name of the worker that has it."),
+        field<&Job::body_bytes>("body_bytes", "How long its body is."),
+        field<&Job::body>("body", "Its body."),
+        field<&Job::body_url>(
+            "body_url", "Where a body of more than 262144 bytes is: it is not in this answer."),
+        field<&Job::lease>("lease", "The token, if this request has reserved the job."),
+        field<&Job::lease_ends>("lease_ends", "When it is over.")});
+template <>
+inline constexpr Shape kShape<Job> = {.name = "Job", .fields = kJobFields};
+
+// Returns the job without a story, body or worker.
+Job job_of(const queue::JobStats& stats);
+std::vector<Attempt> attempts_of(const std::vector<queue::Attempt>& story);
+// Returns the job's entity tag, in quotes. While it is the same, what is told of the job is, too:
+// nobody has changed it, and it was not reserved, buried, moved or asked to stop.
+std::string etag_of(const queue::JobStats& stats);
+
+// What is told of a job that is gone, or that the caller may not read.
+struct KnownJob {
+  std::uint64_t id = 0;
+  std::optional<KeyState> state;
+};
+inline constexpr std::array kKnownJobFields = {
+    field<&KnownJob::id>("id", "Its number."),
+    field<&KnownJob::state>(
+        "state", "Of the job that has the key; done: the key_window of one that is gone is left.")};
+template <>
+inline constexpr Shape kShape<KnownJob> = {
+    .name = "KnownJob",
+    .fields = kKnownJobFields,
+    .help = "The job is gone, or the token may not read it."};
+
+// Returns the state of the job whose key a put has met; none if it has met no key.
+std::optional<KeyState> key_state_of(const queue::PutOutcome& put);
+
+// --- A job that is to be put.
+
+struct JobDescription : Attributes {
+  Bytes body;
+  std::optional<Duration> delay;
+  std::optional<Moment> due;
+  queue::Priority priority = kUsualPriority;
+  Duration ttr{60'000};
+  std::string group;
+  std::optional<Duration> key_window;
+  std::optional<Duration> expires_in;
+  std::optional<Moment> expires_at;
+  std::optional<queue::AtExpiry> at_expiry;
+  Duration spread;
+  std::optional<RetryPatch> retry;
+};
+struct NewJob : JobDescription {
+  std::string key;
+  std::optional<queue::OnConflict> on_conflict;
+};
+
+template <class Of>
+inline constexpr auto kDescriptionFields = joined(
+    std::array{
+        field<&Of::body, Of>("body", "A text.", {.is_body = true}),
+        field<&Of::priority, Of>("priority", "0 is the most urgent.",
+                                 {.usual = "65536", .in_header = true}),
+        field<&Of::delay, Of>("delay", "From now on. It excludes due.", {.in_header = true}),
+        field<&Of::due, Of>("due", "The past is now.", {.in_header = true}),
+        field<&Of::ttr, Of>(
+            "ttr", "How long a worker may hold the job: at least 1s.",
+            {.least = queue::kMinTtr, .most = queue::kMaxTtr, .usual = "60s", .in_header = true}),
+        field<&Of::group, Of>("group", "Groups of a tube take turns.",
+                              {.form = &kKeyForm, .in_header = true}),
+        field<&Of::key_window, Of>("key_window", "How long the key counts when the job is gone.",
+                                   {.most = queue::kLastDue}),
+        field<&Of::expires_in, Of>("expires_in",
+                                   "No worker gets the job from then on. It excludes expires_at.",
+                                   {.least = 1}),
+        field<&Of::expires_at, Of>("expires_at", "The same, as a moment."),
+        field<&Of::at_expiry, Of>("at_expiry", "What becomes of the job then.", {.usual = "drop"}),
+        field<&Of::spread, Of>("spread", "The job is due later by a part of this."),
+        field<&Of::retry, Of>("retry", "The job's own policy, instead of that of the tube.")},
+    kAttributeFields<Of>);
+template <class Of>
+inline constexpr std::array kKeyFields = {
+    field<&Of::key, Of>("key", "Only one job of the tube has it.",
+                        {.form = &kKeyForm, .in_header = true}),
+    field<&Of::on_conflict, Of>("on_conflict", "If a job of the tube has the key.",
+                                {.usual = "reject", .in_header = true})};
+
+inline constexpr auto kNewJobFields = joined(kDescriptionFields<NewJob>, kKeyFields<NewJob>);
+template <>
+inline constexpr Shape kShape<NewJob> = {
+    .name = "NewJob", .fields = kNewJobFields, .help = "No field is needed."};
+
+// Returns what the engine is asked, and notes what does not go together. The order points into the
+// description. It lacks the attributes (kept_attributes()).
+queue::PutOrder order_of(Reader& reader, const JobDescription& job);
+queue::PutOrder order_of(Reader& reader, const NewJob& job);
+
+}  // namespace carillon::server

@@ -1,0 +1,368 @@
+// Jobs: looked at, changed and cancelled, by their ids or by their keys (jobs.h).
+#include "server/api/jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "server/api/operations.h"
+#include "server/api/puts.h"
+
+namespace carillon::server {
+
+namespace {
+
+// --- Looking.
+
+// Returns true if the request knows the job as it is: a weak tag does as well (RFC 9110, 13.1.2).
+bool is_known(const Request& request, std::string_view tag) {
+  const std::string_view known = request.header("if-none-match");
+  return request.method == "GET" && (known == "*" || known.find(tag) != std::string_view::npos);
+}
+
+// Answers with the job as it is; the body is none if it is too large.
+void answer_with(RequestContext& x, const queue::JobStats& stats,
+                 std::optional<std::string_view> body) {
+  const auto story = x.engine().story(x.now(), stats.record.id);
+  Job job = job_of(stats);
+  job.attempts = attempts_of(story.value_or(std::vector<queue::Attempt>()));
+  if (body) {
+    job.body = Bytes{std::string(*body)};
+  } else {
+    job.body_url = path_of_job(stats.record.id) + "/body";
+  }
+  x.answer({.body = text_of(job),
+            .headers = {{"ETag", etag_of(stats)}},
+            .durable_at = stats.durable_at});
+}
+
+void answer_one(RequestContext& x, queue::JobId id) {
+  const auto stats = x.engine().job_stats(x.now(), id);
+  if (!stats) throw no_such_job(id);
+  if (std::string tag = etag_of(*stats); is_known(x.request, tag)) {
+    return x.answer(
+        {.status = 304, .headers = {{"ETag", std::move(tag)}}, .durable_at = stats->durable_at});
+  }
+  if (stats->record.body_bytes > queue::kBodyPiece) return answer_with(x, *stats, std::nullopt);
+  x.read_body(
+      id, stats->record.body_id(),
+      [stats = *stats](RequestContext& then, std::string_view body) {
+        answer_with(then, stats, body);
+      },
+      answer_one);
+}
+
+queue::JobId named_job(RequestContext& x, const JobKey& named) {
+  if (const auto id = find_key(x, named)) return *id;
+  throw no_such_key(kNotFound, named);
+}
+
+// Returns true if the tag is in the list, and is not weak there (RFC 9110, 13.1.1).
+bool names_tag(std::string_view list, std::string_view tag) {
+  for (std::size_t at = list.find(tag); at != list.npos; at = list.find(tag, at + 1))
+    if (!list.substr(0, at).ends_with("W/")) return true;
+  return false;
+}
+
+// --- Changing.
+
+// Returns the attributes after the change.
+std::string attributes_after(RequestContext& x, queue::JobId id, const JobChange& change) {
+  const auto stats = x.engine().job_stats(x.now(), id);
+  if (!stats) throw no_such_job(id);
+  boost::json::object patch;
+  if (change.content_type.given) patch["content_type"] = nullptr;
+  if (change.content_type.value) patch["content_type"] = *change.content_type.value;
+  if (change.metadata.given) patch["metadata"] = nullptr;
+  if (change.metadata.value) patch["metadata"] = change.metadata.value->object;
+  try {
+    return merged_attributes(stats->record.extras->attributes, patch);
+  } catch (const std::invalid_argument& error) {
+    const std::string pointer = "/" + std::string(patch.begin()->key());
+    throw Problem(kBadField, fmt::format("{}: {}", pointer, error.what()),
+                  {{.pointer = pointer, .detail = error.what()}});
+  }
+}
+
+// To a caller who may change the job, and not look at it.
+void answer_changed(RequestContext& x, queue::JobId id, queue::Sequence durable_at) {
+  Reply reply{.body = text_of(KnownJob{.id = id, .state = {}}), .durable_at = durable_at};
+  if (const auto stats = x.engine().job_stats(x.now(), id))
+    reply.headers.emplace_back("ETag", etag_of(*stats));
+  x.answer(std::move(reply));
+}
+
+// Returns what the engine is asked, apart from the attributes, and notes what does not go together.
+// It points into the change.
+queue::Patch patch_of(Reader& reader, const JobChange& change) {
+  if (change.delay && change.due) reader.fault("due", "there is a delay already");
+  if (change.expires_at.given && change.expires_in)
+    reader.fault("expires_in", "there is an expires_at already");
+  queue::Patch patch{.priority = change.priority, .at_expiry = change.at_expiry};
+  if (change.ttr) patch.ttr = change.ttr->ms;
+  if (change.delay) patch.due_in = change.delay->ms;
+  if (change.due) patch.due_at = change.due->at;
+  if (change.body) patch.body = change.body->bytes;
+  if (change.expires_in) patch.expires_in = change.expires_in->ms;
+  if (change.expires_at.given)
+    patch.expires_at = change.expires_at.value.value_or(Moment{queue::kNeverExpires}).at;
+  return patch;
+}
+
+void change_one(RequestContext& x, queue::JobId id, const JobChange& change, queue::Patch patch) {
+  require_match(x, id);
+  if (patch.body) {
+    x.require_room();
+    require_size(x, *patch.body);
+  }
+  std::string attributes;
+  if (change.content_type.given || change.metadata.given) {
+    attributes = attributes_after(x, id, change);
+    patch.attributes = attributes;
+  }
+  queue::ChangeOutcome outcome;
+  try {
+    outcome = x.engine().patch(x.now(), id, patch);
+  } catch (const queue::NeverRuns& refused) {
+    throw never_runs(refused, patch.expires_at.has_value());
+  }
+  using Result = queue::ChangeOutcome::Result;
+  switch (outcome.result) {
+    case Result::kDone:
+    case Result::kAsked:
+      if (x.caller().may(Needs::kRead)) return answer_one(x, id);
+      return answer_changed(x, id, outcome.durable_at);
+    case Result::kReserved:
+      throw Problem(kConflict, fmt::format("job {} is reserved", id));
+    case Result::kNone:
+      throw no_such_job(id);
+    case Result::kTooFar:
+      throw too_far(x, {.due_in = patch.due_in.value_or(0),
+                        .due_at = patch.due_at,
+                        .expires_at = patch.expires_at});
+  }
+}
+
+void cancel_one(RequestContext& x, queue::JobId id, IfReserved if_reserved) {
+  require_match(x, id);
+  using Result = queue::ChangeOutcome::Result;
+  const queue::ChangeOutcome outcome =
+      x.engine().cancel(x.now(), id, if_reserved == IfReserved::kAsk);
+  switch (outcome.result) {
+    case Result::kDone:
+      return x.answer({.status = 204, .durable_at = outcome.durable_at});
+    case Result::kAsked:
+      return x.answer(
+          {.status = 202, .body = text_of(CancelAsked()), .durable_at = outcome.durable_at});
+    case Result::kReserved:
+      throw Problem(kConflict,
+                    fmt::format("job {} is reserved; with ?if_reserved=ask its worker is "
+                                "asked to stop",
+                                id));
+    case Result::kNone:
+    case Result::kTooFar:
+      throw no_such_job(id);
+  }
+}
+
+// --- The functions of the rows.
+
+void get_job(RequestContext& x, const JobId& asked) {
+  answer_one(x, asked.id);
+}
+
+void get_job_body(RequestContext& x, const JobId& asked) {
+  answer_body(x, asked.id);
+}
+
+void patch_job(RequestContext& x, const ChangeJob& asked, Reader& reader) {
+  const queue::Patch patch = patch_of(reader, asked);
+  reader.throw_if_any();
+  change_one(x, asked.id, asked, patch);
+}
+
+void cancel_job(RequestContext& x, const CancelJob& asked) {
+  cancel_one(x, asked.id, asked.if_reserved);
+}
+
+void kick_job(RequestContext& x, const JobId& asked) {
+  const queue::Outcome outcome = x.engine().kick_job(x.now(), asked.id);
+  if (!outcome.done)
+    throw Problem(kNotFound, fmt::format("there is no delayed, buried or dead job {}", asked.id));
+  x.answer({.status = 204, .durable_at = outcome.durable_at});
+}
+
+void get_key(RequestContext& x, const JobKey& asked) {
+  answer_one(x, named_job(x, {asked.tube, asked.key}));
+}
+
+void patch_key(RequestContext& x, const ChangeKey& asked, Reader& reader) {
+  const queue::Patch patch = patch_of(reader, asked);
+  reader.throw_if_any();
+  change_one(x, named_job(x, {asked.tube, asked.key}), asked, patch);
+}
+
+void cancel_key(RequestContext& x, const CancelKey& asked) {
+  cancel_one(x, named_job(x, {asked.tube, asked.key}), asked.if_reserved);
+}
+
+// --- The rows.
+
+constexpr std::string_view kTold = "ETag";
+constexpr Success kNotChanged{.status = 304, .help = "The client's copy is right."};
+constexpr Success kStopsLater{.status = 202,
+                              .help = "Its worker is asked to stop, and it goes then.",
+                              .answer = &kShape<CancelAsked>};
+
+constexpr std::array kJobRows = {
+    operation<get_job>({.method = "GET",
+                        .path = "/v1/jobs/{id}",
+                        .name = "getJob",
+                        .tag = "jobs",
+                        .summary = "Shows a job with its body and failed attempts.",
+                        .rights = {Needs::kRead, Reach::kJob},
+                        .appends = Appends::kNo,
+                        .problems = "400 404",
+                        .headers = "If-None-Match",
+                        .answer = &kShape<Job>,
+                        .answer_headers = kTold,
+                        .also = kNotChanged}),
+
+    operation<patch_job>({.method = "PATCH",
+                          .path = "/v1/jobs/{id}",
+                          .name = "patchJob",
+                          .tag = "jobs",
+                          .summary = "Changes a job that nobody has reserved.",
+                          .rights = {Needs::kPut, Reach::kJob},
+                          .appends = Appends::kYes,
+                          .problems = "400 404 409 412 413 415 422 503",
+                          .headers = "If-Match",
+                          .answer = &kShape<Job>,
+                          .brief = &kShape<KnownJob>,
+                          .answer_headers = kTold}),
+
+    operation<cancel_job>({.method = "DELETE",
+                           .path = "/v1/jobs/{id}",
+                           .name = "cancelJob",
+                           .tag = "jobs",
+                           .summary = "Cancels a job.",
+                           .rights = {Needs::kPut, Reach::kJob},
+                           .appends = Appends::kYes,
+                           .problems = "400 404 409 412 422",
+                           .headers = "If-Match",
+                           .also = kStopsLater}),
+
+    operation<get_job_body>({.method = "GET",
+                             .path = "/v1/jobs/{id}/body",
+                             .name = "getJobBody",
+                             .tag = "jobs",
+                             .summary = "The body alone, of any size.",
+                             .rights = {Needs::kRead, Reach::kJob},
+                             .appends = Appends::kNo,
+                             .status = 200,
+                             .problems = "400 404 503",
+                             .media = kBytesType}),
+
+    operation<kick_job>({.method = "POST",
+                         .path = "/v1/jobs/{id}:kick",
+                         .name = "kickJob",
+                         .tag = "jobs",
+                         .summary = "Makes a delayed, buried or dead job ready.",
+                         .rights = {Needs::kAdmin, Reach::kJob},
+                         .appends = Appends::kYes,
+                         .problems = "400 404 422"}),
+
+    operation<get_key>({.method = "GET",
+                        .path = "/v1/tubes/{tube}/keys/{key}",
+                        .name = "getKey",
+                        .tag = "keys",
+                        .summary = "Shows a job with its body and failed attempts.",
+                        .rights = {Needs::kRead, Reach::kTube},
+                        .appends = Appends::kNo,
+                        .problems = "400 404",
+                        .headers = "If-None-Match",
+                        .answer = &kShape<Job>,
+                        .answer_headers = kTold,
+                        .also = kNotChanged}),
+
+    operation<patch_key>({.method = "PATCH",
+                          .path = "/v1/tubes/{tube}/keys/{key}",
+                          .name = "patchKey",
+                          .tag = "keys",
+                          .summary = "Changes a job that nobody has reserved.",
+                          .rights = {Needs::kPut, Reach::kTube},
+                          .appends = Appends::kYes,
+                          .problems = "400 404 409 412 413 415 422 503",
+                          .headers = "If-Match",
+                          .answer = &kShape<Job>,
+                          .brief = &kShape<KnownJob>,
+                          .answer_headers = kTold}),
+
+    operation<cancel_key>({.method = "DELETE",
+                           .path = "/v1/tubes/{tube}/keys/{key}",
+                           .name = "cancelKey",
+                           .tag = "keys",
+                           .summary = "Cancels a job.",
+                           .rights = {Needs::kPut, Reach::kTube},
+                           .appends = Appends::kYes,
+                           .problems = "400 404 409 412 422",
+                           .headers = "If-Match",
+                           .also = kStopsLater})};
+
+}  // namespace
+
+std::span<const Operation> job_operations() {
+  return kJobRows;
+}
+
+Problem no_such_job(queue::JobId id) {
+  return Problem(kNotFound, fmt::format("there is no job {}", id));
+}
+
+std::string path_of_job(queue::JobId id) {
+  return fmt::format("/v1/jobs/{}", id);
+}
+
+Problem no_such_key(const ProblemKind& kind, const JobKey& named) {
+  return Problem(kind, fmt::format("tube {} has no job with the key {}", named.tube, named.key));
+}
+
+std::optional<queue::JobId> find_key(RequestContext& x, const JobKey& named) {
+  x.engine().use(x.client(), named.tube);
+  return x.engine().job_with_key(x.client(), named.key);
+}
+
+void require_match(RequestContext& x, queue::JobId id) {
+  const std::string_view wanted = x.request.header("if-match");
+  if (wanted.empty()) return;
+  const auto stats = x.engine().job_stats(x.now(), id);
+  if (!stats) throw no_such_job(id);
+  const std::string tag = etag_of(*stats);
+  if (wanted != "*" && !names_tag(wanted, tag))
+    throw Problem(kChanged, fmt::format("job {} has the tag {} now, and not {}", id, tag, wanted));
+}
+
+void answer_body(RequestContext& x, queue::JobId id) {
+  const auto job = x.engine().peek(x.now(), id);
+  if (!job) throw no_such_job(id);
+  x.hold(std::min<std::size_t>(job->body_bytes, queue::kBodyPiece));
+  x.read_body(
+      id, job->body_id,
+      [job = *job](RequestContext& then, std::string_view piece) {
+        Reply reply{.type = kBytesType, .body = std::string(piece), .durable_at = job.durable_at};
+        if (piece.size() < job.body_bytes) {
+          reply.large = LargeReply{.job = job.id,
+                                   .next = {.id = job.body_id, .piece = 1},
+                                   .bytes = job.body_bytes,
+                                   .sent = piece.size()};
+        }
+        then.answer(std::move(reply));
+      },
+      answer_body);
+}
+
+}  // namespace carillon::server

@@ -1,0 +1,136 @@
+// Jobs, named by their ids or by their keys: what is asked for. job.h has what is told.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "carillon/queue/engine.h"
+#include "server/api/job.h"
+#include "server/api/operation.h"
+#include "server/api/problem.h"
+#include "server/api/request_context.h"
+
+namespace carillon::server {
+
+// --- What is asked for.
+
+struct JobId {
+  std::uint64_t id = 0;
+};
+inline constexpr std::array kJobIdFields = {field<&JobId::id>("id", "The job.", kIdRule)};
+template <>
+inline constexpr Shape kShape<JobId> = {.name = "JobId", .fields = kJobIdFields};
+
+// Not checked as a key: a store of an older version may have a job with another kind of key.
+struct JobKey {
+  std::string tube;
+  std::string key;
+};
+template <class Of>
+inline constexpr std::array kInTubeFields = {
+    field<&Of::tube, Of>("tube", "The tube.", kTubeRule),
+    field<&Of::key, Of>("key",
+                        "1 to 200 bytes without space or control character, and no quote in "
+                        "front.")};
+template <>
+inline constexpr Shape kShape<JobKey> = {.name = "JobKey", .fields = kInTubeFields<JobKey>};
+
+// A change of a job (RFC 7396).
+struct JobChange {
+  std::optional<queue::Priority> priority;
+  std::optional<Duration> delay;
+  std::optional<Moment> due;
+  std::optional<Duration> ttr;
+  std::optional<Bytes> body;
+  std::optional<Duration> expires_in;
+  Patch<Moment> expires_at;
+  std::optional<queue::AtExpiry> at_expiry;
+  Patch<std::string> content_type;
+  Patch<Json> metadata;
+};
+template <class Of>
+inline constexpr std::array kChangeFields = {
+    field<&Of::priority, Of>("priority", "0 is the most urgent."),
+    field<&Of::delay, Of>("delay", "From now on. It excludes due."),
+    field<&Of::due, Of>("due", "The past is now."),
+    field<&Of::ttr, Of>("ttr", "How long a worker may hold the job.",
+                        {.least = queue::kMinTtr, .most = queue::kMaxTtr}),
+    field<&Of::body, Of>("body", "A text."),
+    field<&Of::expires_in, Of>(
+        "expires_in", "No worker gets the job from then on. It excludes expires_at.", {.least = 1}),
+    field<&Of::expires_at, Of>("expires_at", "The same, as a moment; null: it does not expire."),
+    field<&Of::at_expiry, Of>("at_expiry", "What becomes of the job then."),
+    field<&Of::content_type, Of>("content_type", "Kept with the job, and given back."),
+    field<&Of::metadata, Of>("metadata", "The same. What is null in it goes.")};
+inline constexpr std::string_view kChangeHelp = "RFC 7396: what is not named stays.";
+
+struct ChangeJob : JobChange {
+  std::uint64_t id = 0;
+};
+inline constexpr auto kChangeJobFields =
+    joined(std::array{field<&ChangeJob::id>("id", "The job.", kIdRule)}, kChangeFields<ChangeJob>);
+template <>
+inline constexpr Shape kShape<ChangeJob> = {
+    .name = "JobPatch", .fields = kChangeJobFields, .help = kChangeHelp};
+
+struct ChangeKey : JobChange {
+  std::string tube;
+  std::string key;
+};
+inline constexpr auto kChangeKeyFields = joined(kInTubeFields<ChangeKey>, kChangeFields<ChangeKey>);
+template <>
+inline constexpr Shape kShape<ChangeKey> = {
+    .name = "JobPatch", .fields = kChangeKeyFields, .help = kChangeHelp};
+
+enum class IfReserved : std::uint8_t { kRefuse, kAsk };
+template <>
+struct Words<IfReserved> {
+  static constexpr std::array<std::string_view, 2> all = {"refuse", "ask"};
+};
+inline constexpr std::string_view kIfReservedHelp = "ask: its worker is asked to stop.";
+
+struct CancelJob {
+  std::uint64_t id = 0;
+  IfReserved if_reserved = IfReserved::kRefuse;
+};
+inline constexpr std::array kCancelJobFields = {
+    field<&CancelJob::id>("id", "The job.", kIdRule),
+    field<&CancelJob::if_reserved>("if_reserved", kIfReservedHelp)};
+template <>
+inline constexpr Shape kShape<CancelJob> = {.name = "CancelJob", .fields = kCancelJobFields};
+
+struct CancelKey {
+  std::string tube;
+  std::string key;
+  IfReserved if_reserved = IfReserved::kRefuse;
+};
+inline constexpr auto kCancelKeyFields =
+    joined(kInTubeFields<CancelKey>,
+           std::array{field<&CancelKey::if_reserved>("if_reserved", kIfReservedHelp)});
+template <>
+inline constexpr Shape kShape<CancelKey> = {.name = "CancelKey", .fields = kCancelKeyFields};
+
+struct CancelAsked {
+  bool cancel_requested = true;
+};
+inline constexpr std::array kCancelAskedFields = {
+    field<&CancelAsked::cancel_requested>("cancel_requested", "It is true.")};
+template <>
+inline constexpr Shape kShape<CancelAsked> = {.name = "CancelAsked", .fields = kCancelAskedFields};
+
+// --- What other operations do with jobs, too.
+
+Problem no_such_job(queue::JobId id);
+std::string path_of_job(queue::JobId id);
+// Answers with the body alone, of any size.
+void answer_body(RequestContext& x, queue::JobId id);
+// Throws Problem if the request's If-Match does not name the job as it is.
+void require_match(RequestContext& x, queue::JobId id);
+// Returns the job of the tube that has the key; none if no job has it.
+std::optional<queue::JobId> find_key(RequestContext& x, const JobKey& named);
+Problem no_such_key(const ProblemKind& kind, const JobKey& named);
+
+}  // namespace carillon::server
