@@ -247,6 +247,7 @@ const std::map<std::string_view, Sample> kSamples = {
     {"deleteEndpoint", {"/v1/endpoints/e", ""}},
     {"putJob", {"/v1/tubes/mail/jobs", "x"}},
     {"putJobs", {"/v1/tubes/mail/jobs:batch", R"({"jobs":[{},{"body":"x"}]})"}},
+    {"listJobs", {"/v1/tubes/mail/jobs", ""}},
     {"getJob", {"/v1/jobs/{job}", ""}},
     {"patchJob", {"/v1/jobs/{job}", R"({"priority":1})"}},
     {"cancelJob", {"/v1/jobs/{job}", ""}},

@@ -138,13 +138,12 @@ void move_jobs(RequestContext& x, const MoveJobs& asked) {
 }
 
 void spread_jobs(RequestContext& x, const SpreadJobs& asked) {
-  const TubeFilter filter{.tube = asked.filter.tube,
-                          .state = {},
-                          .group = asked.filter.group,
-                          .key_prefix = asked.filter.key_prefix,
-                          .due_after = asked.filter.due_after,
-                          .due_before = asked.filter.due_before,
-                          .reason = {}};
+  TubeFilter filter;
+  filter.tube = asked.filter.tube;
+  filter.group = asked.filter.group;
+  filter.key_prefix = asked.filter.key_prefix;
+  filter.due_after = asked.filter.due_after;
+  filter.due_before = asked.filter.due_before;
   JobBulk bulk = bulk_of(x, JobBulk::Action::kSpread, filter);
   bulk.over = asked.over.ms;
   if (const std::string why = bulk.fault(); !why.empty()) refuse("/over", why);

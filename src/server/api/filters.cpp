@@ -21,17 +21,6 @@ constexpr std::array<std::pair<std::string_view, std::uint32_t>, 5> kStates = {
      {"buried", bit_of(JobState::kBuried)},
      {"dead", queue::kDeadJobs}}};
 
-template <class From>
-queue::JobFilter filter_of(const From& from) {
-  queue::JobFilter filter;
-  if (from.state) filter.states = from.state->bits;
-  filter.group = from.group.value_or("");
-  filter.key_prefix = from.key_prefix.value_or("");
-  if (from.due_after) filter.due_from = from.due_after->at;
-  if (from.due_before) filter.due_before = from.due_before->at;
-  return filter;
-}
-
 }  // namespace
 
 States Text<States>::parse(std::string_view text) {
@@ -67,11 +56,13 @@ std::string Text<queue::JobCursor>::show(const queue::JobCursor& cursor) {
 }
 
 queue::JobFilter Filter::jobs() const {
-  return filter_of(*this);
-}
-
-queue::JobFilter TubeFilter::jobs() const {
-  return filter_of(*this);
+  queue::JobFilter filter;
+  if (state) filter.states = state->bits;
+  filter.group = group.value_or("");
+  filter.key_prefix = key_prefix.value_or("");
+  if (due_after) filter.due_from = due_after->at;
+  if (due_before) filter.due_before = due_before->at;
+  return filter;
 }
 
 }  // namespace carillon::server

@@ -43,35 +43,26 @@ struct Filter {
 };
 
 // A filter that names its tube, and may name a reason.
-struct TubeFilter {
+struct TubeFilter : Filter {
   std::string tube;
-  std::optional<States> state;
-  std::optional<std::string> group;
-  std::optional<std::string> key_prefix;
-  std::optional<Moment> due_after;
-  std::optional<Moment> due_before;
   std::optional<Bytes> reason;
-
-  queue::JobFilter jobs() const;
 };
 
+template <class Of>
 inline constexpr std::array kFilterFields = {
-    field<&Filter::state>("state", kStatesHelp),
-    field<&Filter::group>("group", "Jobs of this group.", {.form = &kKeyForm}),
-    field<&Filter::key_prefix>("key_prefix", "The key begins with this.", {.form = &kKeyForm}),
-    field<&Filter::due_after>("due_after", "Due from this moment on."),
-    field<&Filter::due_before>("due_before", "Due before this moment.")};
+    field<&Of::state, Of>("state", kStatesHelp),
+    field<&Of::group, Of>("group", "Jobs of this group.", {.form = &kKeyForm}),
+    field<&Of::key_prefix, Of>("key_prefix", "The key begins with this.", {.form = &kKeyForm}),
+    field<&Of::due_after, Of>("due_after", "Due from this moment on."),
+    field<&Of::due_before, Of>("due_before", "Due before this moment.")};
 template <>
-inline constexpr Shape kShape<Filter> = {.name = "JobFilter", .fields = kFilterFields};
+inline constexpr Shape kShape<Filter> = {.name = "JobFilter", .fields = kFilterFields<Filter>};
 
-inline constexpr std::array kTubeFilterFields = {
-    field<&TubeFilter::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm}),
-    field<&TubeFilter::state>("state", kStatesHelp),
-    field<&TubeFilter::group>("group", "Jobs of this group.", {.form = &kKeyForm}),
-    field<&TubeFilter::key_prefix>("key_prefix", "The key begins with this.", {.form = &kKeyForm}),
-    field<&TubeFilter::due_after>("due_after", "Due from this moment on."),
-    field<&TubeFilter::due_before>("due_before", "Due before this moment."),
-    field<&TubeFilter::reason>("reason", "Buried jobs with this reason, as getDead tells it.")};
+inline constexpr auto kTubeFilterFields = joined(
+    std::array{field<&TubeFilter::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm})},
+    joined(kFilterFields<TubeFilter>,
+           std::array{field<&TubeFilter::reason>(
+               "reason", "Buried jobs with this reason, as getDead tells it.")}));
 template <>
 inline constexpr Shape kShape<TubeFilter> = {.name = "Filter", .fields = kTubeFilterFields};
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "server/api/fields.h"
+#include "server/api/json_body.h"
 
 namespace carillon::server {
 
@@ -66,15 +66,19 @@ json::object query_of(const RequestContext& x, Reader& reader) {
   return from;
 }
 
+// Returns true if it takes a list of objects, such as jobs.
+bool is_batch(const Operation& operation) {
+  return std::any_of(operation.request->fields.begin(), operation.request->fields.end(),
+                     [](const Field& one) { return one.is_list && one.type == Type::kObject; });
+}
+
 // Only a body without a needed field may be left out. That of a PATCH, or a put, may not.
 json::object body_of(const RequestContext& x, Reader& reader) {
   const Operation& operation = *x.operation;
   const bool may_be_empty = operation.method != "PATCH" && !operation.takes_plain_body();
   if (x.request.body.empty() && may_be_empty) return {};
-  const bool is_batch =
-      std::any_of(operation.request->fields.begin(), operation.request->fields.end(),
-                  [](const Field& one) { return one.is_list && one.type == Type::kObject; });
-  json::object body = parse_object(x.request.body, is_batch ? kMostPartsOfBatch : kMostParts);
+  json::object body =
+      parse_object(x.request.body, is_batch(operation) ? kMostPartsOfBatch : kMostParts);
   if (!operation.has_query()) return body;
   for (const auto& member : body)
     reader.fault_at("/" + std::string(member.key()), "there is no such field");
@@ -126,9 +130,11 @@ void read_request(RequestContext& x, Reader& reader, const Shape& shape, void* i
   read_path(x, shape, into);
   const json::object query = query_of(x, reader);
   if (has_plain_body(x)) return read_headers(x, reader, shape, into);
-  x.json = body_of(x, reader);
+  json::object body = body_of(x, reader);
+  if (is_batch(operation)) x.json.swap(body);  // its items are read later
+  const json::object& fields = operation.has_query() ? query : is_batch(operation) ? x.json : body;
   const auto is_elsewhere = [&](const Field& field) { return operation.is_in_path(field.name); };
-  read_fields(reader, shape, operation.has_query() ? query : x.json, into, is_elsewhere);
+  read_fields(reader, shape, fields, into, is_elsewhere);
 }
 
 std::string text_of_fields(const Shape& shape, const void* from) {

@@ -15,6 +15,7 @@ std::span<const Operation* const> operations();
 std::span<const Operation> put_operations();
 std::span<const Operation> batch_operations();
 std::span<const Operation> job_operations();
+std::span<const Operation> job_page_operations();
 std::span<const Operation> lease_operations();
 std::span<const Operation> bulk_operations();
 std::span<const Operation> dead_operations();

@@ -31,9 +31,4 @@ std::string Problem::json(std::string_view path) const {
   return boost::json::serialize(document);
 }
 
-Problem wrong_query(std::string_view name, const std::string& why) {
-  const std::string pointer = "?" + std::string(name);
-  return Problem(kBadField, pointer + ": " + why, {{pointer, why}});
-}
-
 }  // namespace carillon::server

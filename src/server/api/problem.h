@@ -97,7 +97,4 @@ class Problem {
   bool waits_ = true;
 };
 
-// Says that the query has a wrong value for the name.
-Problem wrong_query(std::string_view name, const std::string& why);
-
 }  // namespace carillon::server

@@ -5,7 +5,6 @@
 
 #include <charconv>
 
-#include "server/api/fields.h"
 #include "server/api/names.h"
 #include "server/api/problem.h"
 
@@ -34,10 +33,6 @@ const std::string& RequestContext::tube() const {
 const std::string& RequestContext::use_tube() {
   engine().use(client_, tube());
   return tube();
-}
-
-boost::json::object RequestContext::object() const {
-  return request.body.empty() ? boost::json::object() : parse_object(request.body);
 }
 
 void RequestContext::hold(std::size_t bytes) {

@@ -69,7 +69,7 @@ class RequestContext {
   const Request request;
   // What is carried out. Null: an older route, which reads the request by itself.
   const Operation* operation = nullptr;
-  // The JSON that is the request's body, if the row has read it (operation.h).
+  // The JSON that is the request's body, if an Unread list of it (field.h) is read later.
   boost::json::object json;
   // The parts of the path that the route leaves open, in their order, decoded.
   std::vector<std::string> names;
@@ -94,8 +94,6 @@ class RequestContext {
   const std::string& tube() const;
   // The same, and makes it the tube in use of the client.
   const std::string& use_tube();
-  // Returns the JSON object that is the body; an empty one without a body. Throws Problem.
-  boost::json::object object() const;
   // Whether the caller's token is good for the tube. A function checks the tubes that the path does
   // not name. The others throw Problem.
   bool may_use(std::string_view tube) const { return caller_.may_use(tube); }

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "server/api/fields.h"
+#include "server/api/json_body.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
 #include "server/http/request_reader.h"
@@ -21,9 +21,7 @@ namespace {
 // For whoever wants to read what the API is.
 constexpr Rights kOpen{Needs::kNothing, Reach::kNoTube};
 
-constexpr std::string_view kPage = "page_size page_token";
 constexpr std::string_view kNoAudit;
-using enum Route::Body;
 
 // The first name of a path is what Reach tells: a tube, a job, a lease or a schedule.
 constexpr std::array kRoutes = {
@@ -38,13 +36,6 @@ constexpr std::array kRoutes = {
     Route{"GET", "/docs", kOpen, answer_docs},
     Route{"GET", "/", kOpen, answer_console},
     Route{"GET", "/console/{file}", kOpen, answer_console_file},
-
-    Route{"GET",
-          "/v1/tubes/{tube}/jobs",
-          {Needs::kRead, Reach::kTube},
-          list_jobs,
-          kNoAudit,
-          "state group key_prefix due_after due_before page_size page_token"},
 };
 
 // Takes the first part, up to a slash, from the front.
@@ -75,51 +66,13 @@ std::optional<std::vector<std::string_view>> match(std::string_view pattern,
   return pattern.empty() && path.empty() ? std::optional(names) : std::nullopt;
 }
 
-// Returns the words, which have a space between two.
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    words.push_back(text.substr(0, text.find(' ')));
-    text.remove_prefix(std::min(text.size(), words.back().size() + 1));
-  }
-  return words;
-}
-
-void check_query(const Route& route, const Request& request) {
-  FieldFaults faults;
-  const std::vector<std::string_view> known = words_of(route.query);
-  for (auto at = request.query.begin(); at != request.query.end(); ++at) {
-    const std::string& name = at->first;
-    std::string why;
-    if (known.empty() && route.method != "GET" && route.method != "DELETE") {
-      why = fmt::format("a {} has no query; its body says what is meant", route.method);
-    } else if (known.empty()) {
-      why = fmt::format("{} {} has no query", route.method, route.pattern);
-    } else if (std::find(known.begin(), known.end(), name) == known.end()) {
-      why =
-          fmt::format("there {} {}", known.size() == 1 ? "is only" : "are", fmt::join(known, ", "));
-    } else if (std::any_of(request.query.begin(), at,
-                           [&](const auto& before) { return before.first == name; })) {
-      why = "comes twice";
-    } else {
-      continue;
-    }
-    faults.add("?" + name, std::move(why));
-  }
-  faults.throw_if_any();
-}
-
-}  // namespace
-
-namespace {
-
 Route route_of(const Operation& operation) {
-  Route route{operation.method, operation.path, operation.rights, operation.run,
-              operation.audited_as};
-  route.body = operation.has_body() ? kOfTheRoute : kNoFields;
-  route.once = operation.first_answer;
-  route.operation = &operation;
-  return route;
+  return {.method = operation.method,
+          .pattern = operation.path,
+          .rights = operation.rights,
+          .answer = operation.run,
+          .audited_as = operation.audited_as,
+          .operation = &operation};
 }
 
 }  // namespace
@@ -158,15 +111,22 @@ Match find_route(std::string_view method, std::string_view path) {
 }
 
 void check_input(const Route& route, const Request& request) {
-  if (route.operation != nullptr) return;  // read_request() does
-  check_query(route, request);
-  const bool has_fields =
-      route.method != "GET" && route.method != "DELETE" && route.body == Route::Body::kOfTheRoute;
-  if (has_fields || request.body.empty()) return;
-  const boost::json::object object = parse_object(request.body);
-  FieldFaults faults;
-  Fields(object, "", faults).finish();
-  faults.throw_if_any();
+  if (route.operation != nullptr) return;
+  Reader reader(Source::kQuery);
+  bool is_asked = false;
+  for (const auto& [name, value] : request.query) {
+    if (route.query.empty()) {
+      reader.fault(name, fmt::format("{} {} has no query", route.method, route.pattern));
+    } else if (name != route.query) {
+      reader.fault(name, fmt::format("there is only {}", route.query));
+    } else if (std::exchange(is_asked, true)) {
+      reader.fault(name, "comes twice");
+    }
+  }
+  if (!request.body.empty())
+    for (const auto& member : parse_object(request.body))
+      reader.fault_at("/" + std::string(member.key()), "there is no such field");
+  reader.throw_if_any();
 }
 
 }  // namespace carillon::server::http

@@ -29,12 +29,8 @@ struct Route {
   void (*answer)(RequestContext&);
   // How the audit (feed.h) calls this action of an operator; empty: it is none.
   std::string_view audited_as = {};
-  // The names that the query may have, with a space between two; empty: there is no query.
+  // The only name that the query may have; empty: there is no query. A row says so by itself.
   std::string_view query = {};
-  // A GET or a DELETE never has fields.
-  enum class Body : std::uint8_t { kOfTheRoute, kNoFields };
-  Body body = Body::kOfTheRoute;
-  FirstAnswer once = FirstAnswer::kInMemory;
   // Its row, if it has one (api/operation.h).
   const Operation* operation = nullptr;
 };
@@ -51,7 +47,7 @@ struct Match {
 Match find_route(std::string_view method, std::string_view path);
 
 // Throws Problem if the query has a name that the route does not know, or one twice, or if there is
-// a body for a route without fields: one that is neither empty nor {}.
+// a body that is neither empty nor {}. Of a row: read_request() does so.
 void check_input(const Route& route, const Request& request);
 
 // The functions, by their files.
@@ -67,8 +63,5 @@ void answer_openapi(RequestContext& x);
 void answer_docs(RequestContext& x);
 void answer_console(RequestContext& x);
 void answer_console_file(RequestContext& x);
-
-// lists.cpp
-void list_jobs(RequestContext& x);
 
 }  // namespace carillon::server::http

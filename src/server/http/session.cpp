@@ -198,7 +198,8 @@ void Session::take_request() {
 }
 
 void Session::answer(const Route& route) {
-  if (route.method != "GET" && route.once == FirstAnswer::kInMemory) {
+  const Operation* const row = route.operation;
+  if (row != nullptr && row->method != "GET" && row->first_answer == FirstAnswer::kInMemory) {
     if (auto once = once_of(*exchange_)) once_.emplace(std::move(*once));
   }
   auto first = first_answer(*exchange_, once_);

@@ -1,0 +1,41 @@
+// The jobs of a tube in pages: what is asked for, and what is told.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api/filters.h"
+#include "server/api/job.h"
+#include "server/api/page.h"
+
+namespace carillon::server {
+
+struct ListJobs : Filter {
+  std::string tube;
+  std::uint32_t page_size = kUsuallyListed;
+  std::optional<queue::JobCursor> page_token;
+};
+inline constexpr auto kListJobsFields =
+    joined(std::array{field<&ListJobs::tube>("tube", "The tube.", kTubeRule)},
+           joined(kFilterFields<ListJobs>,
+                  std::array{field<&ListJobs::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
+                             field<&ListJobs::page_token>("page_token", kPageTokenHelp)}));
+template <>
+inline constexpr Shape kShape<ListJobs> = {.name = "ListJobs", .fields = kListJobsFields};
+
+struct JobPage {
+  std::vector<Job> jobs;
+  std::optional<bool> incomplete;
+  std::optional<queue::JobCursor> next_page_token;
+};
+inline constexpr std::array kJobPageFields = {
+    field<&JobPage::jobs>("jobs", "By due time, without their bodies and attempts."),
+    field<&JobPage::incomplete>("incomplete", kIncompleteHelp),
+    field<&JobPage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
+template <>
+inline constexpr Shape kShape<JobPage> = {.name = "JobPage", .fields = kJobPageFields};
+
+}  // namespace carillon::server
