@@ -117,7 +117,6 @@ TEST_F(HttpConflicts, ARefusalTellsTheStateOfTheJobThatHasTheKey) {
   EXPECT_EQ(put(R"({"key":"k","on_conflict":"ignore"})").value().at("state"), "dead");
 }
 
-// Its answers are kept for a day, and have no state.
 TEST_F(HttpConflicts, AnIgnoredPutThatIsSentAgainIsAnsweredAsBefore) {
   const std::string_view key = "Idempotency-Key: \"abc\"\r\n";
   put(R"({"key":"k"})");

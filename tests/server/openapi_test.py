@@ -344,7 +344,7 @@ class OpenApiTest(HttpCase):
             for method, operation in methods.items():
                 taken = [one.get("$ref", "") for one in operation.get("parameters", [])]
                 if "#/components/parameters/Idempotency-Key" in taken:
-                    body = {"jobs": []} if path.endswith(":batch") else None
+                    body = {"jobs": [{}]} if path.endswith(":batch") else None
                     self.statuses((422, method.upper(), path, body, {"Idempotency_Key": "ack"}))
 
     def schedules(self):

@@ -118,7 +118,7 @@ void fault_unknown(Reader& reader, const Shape& shape, const json::object& from,
           const bool is_it =
               name == field.name || (has_base64(field) && name.ends_with(kBase64) &&
                                      name.substr(0, name.size() - kBase64.size()) == field.name);
-          return is_it && !(is_elsewhere && is_elsewhere(field));
+          return is_it && !field.rule.is_told && !(is_elsewhere && is_elsewhere(field));
         });
     if (!is_known) reader.fault(name, "there is no such field");
   }
@@ -126,7 +126,7 @@ void fault_unknown(Reader& reader, const Shape& shape, const json::object& from,
 
 }  // namespace
 
-// It is a part of each put: so it looks for what is unknown only if there is such a thing.
+// Each put is read here, so unknown members are searched only if there are more than known ones.
 void read_fields(Reader& reader, const Shape& shape, const json::object& from, void* into,
                  const std::function<bool(const Field&)>& is_elsewhere) {
   std::size_t known = 0;  // members of the object

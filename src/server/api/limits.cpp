@@ -48,8 +48,7 @@ void apply_running(const Patch<std::uint64_t>& patch, queue::Limits& limits) {
 
 void apply_backoff(Reader& reader, const BackoffPatch& patch, queue::RetryPolicy& policy) {
   const bool was_fixed = policy.backoff > 0 && policy.backoff_max <= policy.backoff;
-  const bool fixed =
-      patch.type.value ? *patch.type.value == BackoffType::kFixed : was_fixed && !patch.type.given;
+  const bool fixed = patch.type ? *patch.type == BackoffType::kFixed : was_fixed;
   if (fixed) policy.backoff_max = 0;
   if (patch.initial.given) policy.backoff = patch.initial.value.value_or(Duration()).ms;
   if (patch.max.given) policy.backoff_max = patch.max.value.value_or(Duration()).ms;
@@ -94,7 +93,7 @@ void apply(Reader& reader, const RetryPatch& patch, queue::RetryPolicy& policy) 
 
 RetryPatch retry_of(const queue::RetryPolicy& policy) {
   const bool fixed = policy.backoff == 0 || policy.backoff_max <= policy.backoff;
-  BackoffPatch backoff{.type = {true, fixed ? BackoffType::kFixed : BackoffType::kExponential},
+  BackoffPatch backoff{.type = fixed ? BackoffType::kFixed : BackoffType::kExponential,
                        .initial = {true, Duration{policy.backoff}},
                        .max = {},
                        .jitter = {true, policy.jitter}};

@@ -70,7 +70,7 @@ struct Words<BackoffType> {
   static constexpr std::array<std::string_view, 2> all = {"exponential", "fixed"};
 };
 struct BackoffPatch {
-  Patch<BackoffType> type;
+  std::optional<BackoffType> type;
   Patch<Duration> initial;
   Patch<Duration> max;
   Patch<std::uint32_t> jitter;
