@@ -98,18 +98,18 @@ class DiskSpaceTest(unittest.TestCase):
             self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"), server.log())
         self.assertEqual(client.call(b"reserve-with-timeout 0"), said(b"TIMED_OUT"))
 
-    def fill_and_delete_all(self, size: str, *flags: str) -> daemon.Server:
+    def fill_and_delete_all(self, size: str) -> daemon.Server:
         if not _mount_small(self.directory.name, size):
             self.skipTest("a small file system cannot be mounted here")
         self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
-        server = self.start(*flags)
+        server = self.start()
         client = server.connect()
         ids = []
         while (reply := client.call(b"put 0 0 3600 %d" % len(_BODY), _BODY)) != _REFUSED:
             ids.append(reply.number())
         self.assertGreater(len(ids), 100)
         for job in ids:
-            self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
+            self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"), server.log())
         return server
 
     def test_all_space_in_the_log_comes_back_when_all_jobs_are_deleted(self):
@@ -147,7 +147,7 @@ class DiskSpaceTest(unittest.TestCase):
 
     def test_a_shortage_while_puts_are_refused_passes(self):
         """Another program takes all space, so that a flush fails, and later gives it back."""
-        server = self.fill_and_delete_all("300m", "--min-free-disk", "64M")
+        server = self.fill_and_delete_all("600m")
         client = server.connect()
         # Longer than it takes to find out that RocksDB has left a flush.
         end = time.monotonic() + 18
