@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "carillon/queue/store.h"
-#include "carillon/require.h"
 
 namespace carillon::queue {
 
@@ -37,9 +36,9 @@ class ClockRises {
 
   const std::vector<ClockRise>& all() const { return rises_; }
 
-  // Forgets rises that matter no more. REQUIRES: `rise` is higher than those before it.
+  // Forgets rises that matter no more. `rise` is higher than those before it, but for steps back of
+  // less than kLarge in between.
   void add(const ClockRise& rise) {
-    CARILLON_REQUIRE_DEBUG(rises_.empty() || rise.ahead >= rises_.back().ahead, rise.ahead);
     constexpr std::size_t kMost = 8;
     std::erase_if(rises_, [&rise](const ClockRise& old) {
       const Millis passed = rise.noticed - std::min(old.noticed, rise.noticed);
