@@ -1,5 +1,5 @@
-// What is stored of a batch that was put with a token (BatchOrder::once), so that the batch can be
-// sent again and gets the same answer.
+// The stored answer to a batch that was put with a token (BatchOrder::once), so that the batch can
+// be sent again and gets the same answer.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace carillon::queue {
 
-// What became of jobs of a batch that follow each other: their results and owners are the same, and
-// their ids, too, follow each other.
+// The outcome of consecutive jobs of a batch: their results and owners are the same, and their ids
+// follow each other.
 struct PutRun {
   std::uint32_t result = 0;  // PutOutcome::Result
   JobId first = 0;
@@ -22,7 +22,7 @@ struct PutRun {
   friend bool operator==(const PutRun&, const PutRun&) = default;
 };
 
-// A job as it was when it had been put, whatever has become of it.
+// A job as it was right after its put, whatever happened to it since.
 struct JobAsPut {
   JobRecord record;
   // The names of its tube, and of its group, if it has one.

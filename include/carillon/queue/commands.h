@@ -5,8 +5,8 @@
 //   PutOutcome put = engine.put(client, now, order, "hello");
 //   if (put.done()) ...                       // tell the client of put.id, once it may know
 //
-// An answer tells of what was appended to the store, so it says up to which append the store must
-// be durable before a client may get the answer: `durable_at`.
+// An answer reports what was appended to the store. Its `durable_at` says up to which append the
+// store must be durable before a client may get the answer.
 //
 // Thread safety: these are plain values.
 #pragma once
@@ -26,15 +26,16 @@ namespace carillon::queue {
 
 using ClientId = std::uint64_t;
 
-// A client asks for more than a limit of the engine's options allows. Nothing was changed.
+// Thrown if a client asks for more than a limit of the engine's options allows. Nothing was
+// changed.
 class OverLimit : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 // What a put with a key does if another job of the tube has the key. A job that is reserved is
-// never changed. The key of a job that is done, while it still counts, stops kReject and kIgnore
-// only.
+// never changed. While the key of a job that is done still counts, it stops only kReject and
+// kIgnore.
 enum class OnConflict : std::uint8_t {
   kReject,    // nothing; of a batch, nothing is put
   kIgnore,    // nothing; the other jobs of a batch are put
@@ -43,8 +44,7 @@ enum class OnConflict : std::uint8_t {
   kDebounce,  // as kReplace, but it is due no earlier than it was
 };
 
-// What is asked of a new job, apart from its body. If `due_at` is given, it counts and `due_in`
-// does not.
+// What a put asks for, apart from the body. If `due_at` is given, `due_in` is ignored.
 struct PutOrder {
   Priority priority = 0;
   // Milliseconds from now; 0: the job is ready at once.
@@ -53,8 +53,8 @@ struct PutOrder {
   std::optional<UtcMs> due_at = {};
   // Milliseconds, limited to kMinTtr .. kMaxTtr.
   Millis ttr = 60'000;
-  // The caller's own name of the job, of up to kMaxKey bytes: only one job of the tube has it.
-  // Empty: none.
+  // A name that the caller gives the job, of up to kMaxKey bytes: no other job of the tube has it.
+  // Empty: the job has no key.
   std::string_view key = {};
   OnConflict on_conflict = OnConflict::kReject;
   // How long the key still counts when the job is done, in ms. A job that was cancelled, that has
@@ -63,40 +63,41 @@ struct PutOrder {
   // Groups of a tube take turns, by weight (Engine::set_group): up to kMaxGroup bytes. Jobs without
   // a group take turns as one group of weight 1.
   std::string_view group = {};
-  // If it is not RetryPolicy(), it counts instead of the tube's.
+  // If it is not RetryPolicy(), it replaces the tube's policy.
   RetryPolicy retry = {};
   // JobExtras::attributes: at most kMaxAttributes bytes.
   std::string_view attributes = {};
-  // When the job expires (JobExtras::expires): in so many ms from now, if that is not 0, or at a
-  // moment by the wall clock, which counts if it is given.
+  // When the job expires (JobExtras::expires): `expires_in` ms from now, if that is not 0; or at
+  // the moment `expires_at` by the wall clock, which goes first.
   Millis expires_in = 0;
   std::optional<UtcMs> expires_at = {};
   AtExpiry at_expiry = AtExpiry::kDrop;
-  // The job is due later by a part of this, in ms, that its id decides: below `spread`. All of the
-  // span must end by kLastDue.
+  // The job is due later by a part of `spread`, in ms, that follows from its id. due time +
+  // `spread` must not be after kLastDue.
   Millis spread = 0;
-  // The job is buried from the start, behind those of its tube that are: no worker gets it.
+  // The job is buried from the start, behind the buried jobs of its tube: no worker gets it.
   bool buried = false;
 };
 
 // The answer to a command. It may leave for the client once the store's appends up to `durable_at`
 // are durable, because it tells the client about them.
 struct Outcome {
-  // False if there is no such job in a state that the command works on. Nothing was changed then.
+  // False if no such job is in a state that the command works on. Nothing was changed then.
   bool done = false;
   Sequence durable_at = 0;
 };
 
-// A body of more than kBodyPiece bytes that is being put.
+// A body of more than kBodyPiece bytes that is being put in pieces.
 struct LargeBody {
-  // The id of the job to come.
+  // The id of the job that will have it.
   JobId id = 0;
-  // Of the whole body, and so far.
+  // Bytes of the whole body, and bytes that were put so far.
   std::uint32_t bytes = 0;
   std::uint32_t put = 0;
 };
 
-// Whose key a put has met: the state of the job that has it, or that the job that had it is done.
+// The owner of the key of a put: the state of the job that has it, or kDone if the job that had it
+// is done.
 enum class KeyOwner : std::uint8_t {
   kNone = 0,  // the put has met no key
   kDelayed = 1,
@@ -116,14 +117,14 @@ struct PutOutcome {
     kTooFar,    // nothing was changed: the job would be due or expire after kLastDue
     kDraining,  // nothing was changed: TubeSettings::refuses_puts
     kTooFast,   // nothing was changed: TubeSettings::put_rate has no token, before `wait`
-    kTooMany,   // of a batch; nothing was changed: that rate never lets so many in at once
+    kTooMany,   // only for a batch; nothing was changed: that rate never lets in this many at once
   };
   Result result = Result::kTooFar;
-  JobId id = 0;  // 0 if it is kTooFar or one behind it
+  JobId id = 0;  // 0 for kTooFar and the results after it
   Sequence durable_at = 0;
-  // If it is kTooFast: in so many ms there are tokens enough, if nobody else takes them.
+  // For kTooFast: after this many ms there are enough tokens, if nobody else takes them.
   Millis wait = 0;
-  // If it is kExists or kReserved: the state of the job `id`.
+  // For kExists or kReserved: the state of the job `id`.
   KeyOwner owner = KeyOwner::kNone;
 
   // Returns true if the store has the body now.
@@ -138,28 +139,29 @@ struct NewJob {
 
 // How a batch is put.
 struct BatchOrder {
-  // A token of the caller's choice for this batch, of up to kMaxKey bytes; empty: none. For
-  // `window` ms, a batch with the same token is not put again, but answered as the first one was.
-  // Tokens hold for the whole queue, and have nothing to do with the keys of jobs.
+  // A token that the caller chooses for this batch, of up to kMaxKey bytes; empty: no token. For
+  // `window` ms, a batch with the same token is not put again, but gets the answer of the first
+  // one. Tokens belong to the whole queue, and have nothing to do with the keys of jobs.
   std::string_view once = {};
   Millis window = 86'400'000;
-  // What tells two batches apart: bytes of a hash of all that they have, at most kMaxFingerprint.
-  // Empty: every batch with the token is taken for this one.
+  // Tells batches apart: bytes of a hash of everything in the batch, at most kMaxFingerprint.
+  // Empty: every batch with the token counts as this one.
   std::string_view fingerprint = {};
-  // The answer to a batch of one job has the job as it was put (BatchOutcome::job).
+  // If the batch has one job, its answer has the job as it was put (BatchOutcome::job).
   bool tells_job = false;
 };
 
 struct BatchOutcome {
   enum class Result : std::uint8_t {
     kPut,
-    kAlready,  // nothing was changed: `jobs` and `job` are those of the first batch with the token
-    kOtherBatch,  // nothing was changed: the token is of a batch with another fingerprint
+    kAlready,     // nothing was changed: this is the answer to the first batch with the token
+    kOtherBatch,  // nothing was changed: a batch with another fingerprint has the token
     kRefused,     // nothing was changed: the job at `stopper` stood in the way
   };
   Result result = Result::kPut;
-  // What became of each job, in their order; if it is kRefused, of those up to `stopper`: the first
-  // one without a token, if the last of them is kTooFast, and its `wait` is that of the batch.
+  // The outcome of each job, in their order; for kRefused, only up to the job at `stopper`. If that
+  // one is kTooFast, it is the first job without a token, and its `wait` counts for the whole
+  // batch.
   std::vector<PutOutcome> jobs = {};
   std::size_t stopper = 0;
   Sequence durable_at = 0;
@@ -167,8 +169,8 @@ struct BatchOutcome {
   detail::Rare<JobAsPut> job = {};
 };
 
-// What is to be changed of a job. What is not given stays. If `due_at` is given, it counts and
-// `due_in` does not.
+// What a patch changes in a job. Fields that are not given stay. If `due_at` is given, `due_in` is
+// ignored.
 struct Patch {
   std::optional<Priority> priority = {};
   std::optional<Millis> ttr = {};             // ms, limited to kMinTtr .. kMaxTtr
@@ -182,7 +184,7 @@ struct Patch {
   std::optional<std::string_view> attributes = {};
 };
 
-// The answer to a command for a job that nobody may have reserved.
+// The answer to a command for a job that no client may have reserved.
 struct ChangeOutcome {
   enum class Result : std::uint8_t {
     kDone,
@@ -195,23 +197,23 @@ struct ChangeOutcome {
   Sequence durable_at = 0;
 };
 
-// What becomes of a job whose attempt has failed.
+// What happens to a job whose attempt has failed.
 struct FailOutcome {
   enum class Result : std::uint8_t {
     kAgain,      // it comes again after `delay`
     kDead,       // it is buried: it had all its attempts
-    kCancelled,  // it was deleted, as its cancel was asked for
+    kCancelled,  // it was deleted, because its cancel was asked for
     kNone,       // the client does not hold it
   };
   Result result = Result::kNone;
-  std::uint32_t attempts = 0;  // that have failed
+  std::uint32_t attempts = 0;  // how many have failed
   Millis delay = 0;            // ms
   Sequence durable_at = 0;
 };
 
 // A kick that is under way.
 struct Kick {
-  // As asked for: at most so many jobs become ready.
+  // The most jobs that may become ready.
   std::uint64_t bound = 0;
   // How many jobs have become ready.
   std::uint64_t kicked = 0;
@@ -219,17 +221,17 @@ struct Kick {
   // Nothing is left to do.
   bool done = false;
 
-  // Of the engine: what the first step has found, and where in the store the next step goes on.
-  // Without that each step would have to find its way past all that were kicked.
+  // Internal: what the first step has found, and where the next step resumes. Otherwise each step
+  // would pass all kicked jobs again.
   bool begun = false;
   bool buried = false;
-  std::uint32_t lane = 0;  // of a group; 0: the jobs without one
+  std::uint32_t lane = 0;  // the lane of a group; 0: the jobs without a group
   std::uint64_t next_burial = 0;
   std::uint64_t burials_before = 0;  // a job that is buried later stays buried
   DueKey next_due{};
 };
 
-// A job as a client gets to see it. Store::body() and whole_body() have its body.
+// What a client gets to know about a job. Store::body() and whole_body() have its body.
 struct JobView {
   JobId id = 0;
   JobId body_id = 0;
@@ -245,8 +247,8 @@ struct DelayedPeek {
   // Nothing is left to do.
   bool done = false;
 
-  // Of the engine: where in the store the next step goes on, and the first one that was found so
-  // far, if the tube has groups. `any`: such a one has left meanwhile, so the next one will do.
+  // Internal: where the next step resumes, and the first job that was found so far, if the tube has
+  // groups. `any`: that job has left meanwhile, so the next one found is good enough.
   std::uint32_t lane = 0;
   DueKey next{};
   DueKey best{};
@@ -263,10 +265,10 @@ struct TubeListSize {
 // How a reserve ends.
 struct Delivery {
   enum class Kind : std::uint8_t {
-    // `job` is reserved by the client for the job's ttr.
+    // The client has reserved `job` for its ttr.
     kReserved,
-    // A job that the client holds has less than kSafetyMargin left, and no watched tube has a ready
-    // job.
+    // The ttr of a job that the client holds has less than kSafetyMargin left, and no watched tube
+    // has a ready job.
     kDeadlineSoon,
     // The time-out is over, or `stop_waiting` was called.
     kTimedOut,

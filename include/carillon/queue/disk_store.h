@@ -1,4 +1,5 @@
-// DiskStore: the Store on disk. A log that is durable, and a state that is a checkpoint of it.
+// DiskStore: the Store on disk. It has a log that is durable, and a state that is a checkpoint of
+// the log.
 //
 //   DiskStore store("carillon-data", {});        // made if it is not there
 //   Engine engine(store, {}, now);
@@ -7,16 +8,16 @@
 // sync() writes the window to the disk: it is durable. From time to time the state is written to
 // files, and the log is trimmed up to there.
 //
-// What it adds to the contract of Store:
-// - A crash of the machine loses nothing that was synced. Of what was not synced a beginning may be
-//   kept: changes are lost from the end only, and never by halves. A crash of the process loses
-//   nothing that write() has handed to the operating system.
+// It adds to the contract of Store:
+// - A crash of the machine loses nothing that was synced. Changes that were not synced may be lost,
+//   but only from the end on, and never a part of a change. A crash of the process loses nothing
+//   that write() has handed to the operating system.
 // - A full disk fails the append at once, with nothing changed, and appends work again a second or
 //   two after there is room. Reads go on meanwhile.
 // - After a failed write that leaves unknown what the disk holds, every append and sync throws
 //   until the store is opened anew.
 // - Damage is found by checksums and reported. Scans go around a block that fails twice: they
-//   return all jobs but those whose records lie there, and on_damage() says who hears of it.
+//   return all jobs except those whose records lie there, and call what on_damage() has set.
 //
 // Thread safety: as for every Store. A directory is open once at a time, on one machine.
 #pragma once
@@ -41,27 +42,28 @@ struct DiskStoreOptions {
   // and a half times as many on.
   std::size_t recent = 64 << 20;
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
-  std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart
-  // The state is written to files, and the log trimmed, when the log has so many bytes. Appends
-  // wait, and has_room() is false, as with `recent`. From four times as many on they are refused.
+  std::size_t large_body = 4 << 10;   // bodies of this many bytes or more are kept apart
+  // When the log has this many bytes, the state is written to files, and the log is trimmed.
+  // Appends wait, and has_room() is false, as with `recent`. From four times as many on, appends
+  // are refused.
   std::size_t log_bytes = 128 << 20;
   std::size_t log_segment_bytes = 1 << 20;
-  // How many files of the state are kept open, from 32 on. To read another one, it is opened anew.
-  // The store needs up to kOtherFiles descriptors more.
+  // How many files of the state are kept open, at least 32. Others are opened when they are read.
+  // The store needs up to kOtherFiles more descriptors.
   std::size_t max_open_files = 512;
   static constexpr std::size_t kOtherFiles = 80;
-  // Whether each sync() is to be one durable write. If not, write() is one write to the page cache,
-  // and sync() makes durable what was written there.
+  // If true, each sync() is one durable write. If not, write() is one write to the page cache, and
+  // sync() makes durable what was written there.
   bool durable_writes = true;
-  // A number that stands for this boot of the machine; 0: unknown. As long as it is the same, what
-  // was written is there, synced or not: a gap is damage.
+  // A number for this boot of the machine; 0: unknown. As long as it is the same, all written bytes
+  // must be there, synced or not: a gap is damage.
   std::uint64_t boot = 0;
 };
 
 // All files of a store at one moment: a directory that opens as a store of its own.
 struct Checkpoint {
   std::string path;          // absolute, within the store's directory
-  std::uint64_t number = 0;  // of the last change in it; changes are numbered from 1
+  std::uint64_t number = 0;  // number of the last change in it; changes are numbered from 1
 };
 
 class DiskStore final : public Store, public DueEstimates {
@@ -69,14 +71,14 @@ class DiskStore final : public Store, public DueEstimates {
   // Opens the store in the directory at `path`, and makes both if they are not there. Throws
   // StoreError, with one line that names the directory.
   explicit DiskStore(const std::string& path, const DiskStoreOptions& options = {});
-  // Calls close(). Errors have nowhere to go: call it before, to see them.
+  // Calls close(), and ignores errors: to see them, call close() before.
   ~DiskStore() override;
 
-  // A line for each thing that was not there when the store was opened: a crash had cut it short
+  // A line for each thing that was missing when the store was opened: a crash had cut it short
   // before it was durable, or a file of large bodies is gone or damaged.
   const std::vector<std::string>& dropped() const;
-  // `call` is called with one line for each damaged place that scans go around from now on, once,
-  // in the thread that scans. It must not throw. To be called before the first scan.
+  // From now on, `call` gets one line for each damaged place that scans go around, once, in the
+  // thread that scans. It must not throw. Call on_damage() before the first scan.
   void on_damage(std::function<void(const std::string& line)> call);
 
   Sequence append(const Changes& changes) override;
@@ -105,23 +107,23 @@ class DiskStore final : public Store, public DueEstimates {
   std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const override;
   std::vector<Attempt> story(JobId id) const override;
 
-  // To be called about once a second while the disk is nearly full, with true, and then with false
-  // until it returns true. What was deleted leaves the log and the files soon, and not when enough
-  // has come together. Other threads do it. Takes no longer than an append() may. Throws
+  // Call it about once a second with true while the disk is nearly full, and then with false until
+  // it returns true. Meanwhile deleted jobs leave the log and the files soon, and not only when
+  // enough have come together. Other threads do it. Takes no longer than an append() may. Throws
   // nothing: failure() and the next append report errors.
   bool save_space(bool save);
 
   // Begins to make a checkpoint, from which the store can be backed up while it is used: it has
-  // all that was appended before this call. Another thread does the work. REQUIRES: there is no
-  // checkpoint, and none is being made.
+  // everything that was appended before this call. Another thread does the work. REQUIRES: there is
+  // no checkpoint, and no checkpoint is being made.
   void begin_checkpoint();
-  // Returns the checkpoint once it is there. To be called every few milliseconds until then; takes
-  // no longer than an append() may. Throws StoreError if the checkpoint cannot be made; none is
-  // being made then. REQUIRES: begin_checkpoint().
+  // Returns the checkpoint once it is there. Call it every few milliseconds until then; it takes no
+  // longer than an append() may. If the checkpoint cannot be made, throws StoreError, and gives up.
+  // REQUIRES: begin_checkpoint().
   std::optional<Checkpoint> poll_checkpoint();
-  // Removes the checkpoint, or gives up making it; returns at once. So do the destructor and the
-  // next opening of the store. While a checkpoint is there, files that the store deletes keep their
-  // space. Does nothing if there is no checkpoint.
+  // Removes the checkpoint, or gives up making it; returns at once. The destructor and the next
+  // opening of the store remove it, too. While a checkpoint is there, files that the store deletes
+  // keep their space. Does nothing if there is no checkpoint.
   void release_checkpoint();
 
  private:

@@ -13,40 +13,41 @@
 //   for (Delivery& d : engine.take_deliveries()) ...            // d.client got the job
 //   std::string body = whole_body(store, d.job.body_id, d.job.body_bytes);  // "hello"
 //
-// Its methods stand in parts, each with a header of its own:
+// Each part of its methods has a header of its own:
 //   engine_jobs.h        put, delete, cancel, patch, peek, kick
 //   engine_workers.h     watch, reserve, release, bury, touch, fail
 //   engine_tubes.h       pauses, settings, groups, lists of tubes
 //   engine_schedules.h   schedules, endpoints
 //   engine_reports.h     statistics, stories, lists of jobs, what is due when
-// Who needs one part alone may take that: `void fire(EngineSchedules& engine, Now now);`.
+// Code that needs only one part can take only that: `void fire(EngineSchedules& engine, Now now);`.
 //
 // Contracts
 // 1. *Never early.* No job is handed out before the wall clock shows its due time. A wrong wall
-//    clock may harm only what is decided while it is wrong: once it has been put right, nothing
-//    that was put before, meanwhile or after is early, over restarts too, and nothing fires twice.
+//    clock may harm only decisions made while it is wrong: once it has been put right, no job that
+//    was put before, meanwhile or after is early, not even over restarts, and nothing fires twice.
 //    A delay is counted by the monotonic clock as well, so setting the wall clock forward does not
 //    shorten it. docs/queue.md has a table of what happens when (#time).
 // 2. *Nothing acknowledged is lost.* Each command appends its changes to the store before it
 //    changes anything in memory. If the append throws StoreError, the command throws it on and has
 //    changed nothing. The answer to a command may leave for the client once the store's appends up
 //    to the answer's `durable_at` are durable.
-// 3. *Far jobs cost no memory.* In memory are: the jobs due within `load_ahead`, the reserved jobs,
-//    and the ready jobs; of each tube at most about `max_loaded_per_tube`, reserved jobs not
-//    counted. All other jobs are in the store alone. They are loaded shortly before they are due,
-//    or when there is room. If a tube has more ready jobs than may be loaded, those that were due
-//    first are loaded, and priorities hold among the loaded ones only.
+// 3. *Far jobs cost no memory.* In memory are the jobs due within `load_ahead`, the reserved jobs,
+//    and the ready jobs; at most about `max_loaded_per_tube` for each tube, without the reserved
+//    ones. All other jobs are only in the store. They are loaded shortly before they are due, or
+//    when there is room. If a tube has more ready jobs than may be loaded, those that were due
+//    first are loaded, and priorities order only the loaded ones.
 // 4. *Bounded work.* No command does more than a bounded number of steps, with two exceptions. The
-//    first one when the wall clock was set looks at all jobs in memory and all tubes. And one that
-//    makes jobs ready, ends a pause or raises a limit hands them to all clients that wait. The next
-//    calls do the remaining work; until it is done, `next_wakeup` returns a moment that has passed.
+//    first command after the wall clock was set visits all jobs in memory and all tubes. And a
+//    command that makes jobs ready, ends a pause or raises a limit serves all clients that wait.
+//    The next calls do the remaining work; until it is done, `next_wakeup` returns a moment that
+//    has passed.
 // 5. *No bodies.* The engine appends the body of a put, and reads none: a job is handed out by its
-//    id, and whoever asked for it reads the body from the store, in a thread of its choice. If the
-//    body cannot be read now, `give_back` undoes the reserve. If it is damaged, it will be so the
-//    next time, too: `bury` the job, or it comes again and again.
+//    id, and the caller reads the body from the store, in a thread of its choice. If the body
+//    cannot be read now, `give_back` undoes the reserve. If it is damaged, it will be so the next
+//    time, too: `bury` the job, or it comes again and again.
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
-// before the command, but the time has advanced. StoreError can come from `put`, `put_all`,
+// it was before the command, but the time has advanced. StoreError can come from `put`, `put_all`,
 // `reserve`, `reserve_next`, `reserve_job`, `release`, `release_all`, `bury`, `fail`, `remove`,
 // `remove_all`, `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`,
 // `story`, `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes
@@ -85,12 +86,11 @@ class Engine : public EngineJobs,
                public EngineSchedules,
                public EngineReports {
  public:
-  // Takes over what the store holds, and loads the jobs that are due by now, so that the first
-  // reserve finds them in their order. O(tubes + jobs that are due): about 2 µs for each tube that
-  // has jobs. Jobs that are not due and tubes without jobs cost nothing. `store` must outlive the
-  // engine. Throws StoreError if the store cannot be read, and std::invalid_argument if an option
-  // is out of range. If only jobs cannot be loaded, the constructor does not throw, but the next
-  // `advance` does.
+  // Loads from the store the jobs that are due by now, so that the first reserve finds them in
+  // their order. O(tubes + jobs that are due): about 2 µs for each tube that has jobs. Jobs that
+  // are not due and tubes without jobs cost nothing. `store` must outlive the engine. Throws
+  // StoreError if the store cannot be read, and std::invalid_argument if an option is out of range.
+  // If only jobs cannot be loaded, the constructor does not throw, but the next `advance` does.
   Engine(Store& store, const EngineOptions& options, Now now);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -98,30 +98,30 @@ class Engine : public EngineJobs,
 
   // --- Clients
 
-  // Returns the id of a new client. At first it uses and watches the tube `default`.
-  // REQUIRES, of all methods that take a ClientId, those of the parts too: the client is connected.
-  // It does not wait in a reserve either, except for `disconnect`, `stop_waiting` and `holds_jobs`.
+  // Returns the id of a new client. At first it uses and watches the tube `default`. All methods
+  // that take a ClientId, also those of the parts, REQUIRE: the client is connected, and, except
+  // for `disconnect`, `stop_waiting` and `holds_jobs`, does not wait in a reserve.
   ClientId connect();
   // Gives the client a name, for the stories of the jobs that it reserves. It is cut after
   // kMaxWorkerName bytes.
   void name_client(ClientId client, std::string_view name);
   const std::string& name_of(ClientId client) const;
   // Ends the client's waiting without a Delivery, and makes its reserved jobs ready, or delayed if
-  // they were reserved before their time: up to 64 at once, the others in the next calls.
+  // they were reserved before their time: up to 64 now, the others in the next calls.
   void disconnect(ClientId client, Now now);
 
   // --- Time
 
-  // Does what is due by now: delayed jobs become ready, reserved jobs run out of their ttr, waiting
-  // clients time out, pauses end, far jobs are loaded. Every command that takes `now` does this
-  // first, except `disconnect`. If `options.step` cut it short, next_wakeup() is in the past.
-  // Throws StoreError if jobs that will soon be due could not be loaded, in this call or in an
-  // earlier command. All else was done then. Loading is tried again after 1 s.
+  // Does everything that is due by now: delayed jobs become ready, reserved jobs run out of their
+  // ttr, waiting clients time out, pauses end, far jobs are loaded. Every command that takes `now`
+  // does this first, except `disconnect`. If `options.step` cut it short, next_wakeup() is in the
+  // past. Throws StoreError if jobs that will soon be due could not be loaded, in this call or in
+  // an earlier command. Everything else was done then. Loading is tried again after 1 s.
   void advance(Now now);
   // Returns the moment of the monotonic clock (ns) before which nothing happens, unless a command
   // comes or the wall clock is set. Returns none if nothing is pending.
   std::optional<std::uint64_t> next_wakeup() const;
-  // Returns how the waits ended that have ended since the last call, in the order of their ends.
+  // Returns how waits have ended since the last call, in the order of their ends.
   std::vector<Delivery> take_deliveries();
   // Returns how many milliseconds the wall clock was set forward (negative: back), as of the last
   // command, since an engine of this store last knew the time.

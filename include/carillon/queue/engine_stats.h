@@ -30,22 +30,23 @@ struct JobStats {
   // Milliseconds until a delayed job is ready, or until a reserved job's ttr is over, rounded down
   // to less than what was asked for; else 0.
   Millis time_left = 0;
-  // By the wall clock, as it goes now: when a delayed job is ready, or since when a job is; what a
-  // buried job had before.
+  // By the present wall clock: when a delayed job will be ready, or since when a job is ready; for
+  // a buried job its earlier due time.
   UtcMs due = 0;
-  // The policy in force: the job's own, or else its tube's.
+  // The policy that applies: the job's own, or else its tube's.
   RetryPolicy retry = {};
   // The name of the client that has reserved the job, if it has one.
   std::string worker = {};
   Sequence durable_at = 0;
 };
 
-// Jobs by state, those that are in the store alone too. In a tube that has more ready jobs than may
-// be loaded:
+// Jobs by state, including those that are only in the store. In a tube that has more ready jobs
+// than may be loaded:
 //  - A job counts as ready from its due time on. If the wall clock was set forward, its delay may
 //    end up to `load_ahead` later; if it was set back, the job may count as ready 0.1 s early.
-//  - The others are counted in steps (contract 4). When many become ready at once, and after a
-//    start or when the wall clock was set back, those that are not counted yet are in `delayed`.
+//  - Jobs that are only in the store are counted in steps (contract 4). When many become ready at
+//    once, and after a start or when the wall clock was set back, those that are not counted yet
+//    are in `delayed`.
 struct JobCounts {
   // Ready jobs with a priority below kUrgentBelow.
   std::uint64_t urgent = 0;
@@ -66,8 +67,8 @@ struct TubeStats {
   std::uint64_t using_ = 0;
   // Clients that watch this tube.
   std::uint64_t watching = 0;
-  // Clients that watch this tube and wait in a reserve. One that watches more than 64 tubes may
-  // still be counted some calls after its wait.
+  // Clients that watch this tube and wait in a reserve. A client that watches more than 64 tubes
+  // may still be counted some calls after its wait.
   std::uint64_t waiting = 0;
   std::uint64_t deletes = 0;
   // Jobs that have become dead.
@@ -77,7 +78,7 @@ struct TubeStats {
   // Puts, and batches, that TubeSettings::put_rate has refused.
   std::uint64_t puts_too_fast = 0;
   std::uint64_t pauses = 0;
-  // Milliseconds, as asked for by the pause that is in force; else 0.
+  // Milliseconds: the length of the pause that is in force; else 0.
   Millis pause = 0;
   // Milliseconds until the pause ends, rounded down to less than `pause`; else 0.
   Millis pause_left = 0;
@@ -86,7 +87,7 @@ struct TubeStats {
   std::uint64_t groups = 0;
 };
 
-// Of a group that has jobs, settings, or a schedule.
+// A group that has jobs, settings, or a schedule.
 struct GroupStats {
   // `total` is not known.
   JobCounts jobs;
@@ -104,14 +105,14 @@ struct GroupPage {
   std::uint32_t next = 0;
 };
 
-// How long after they were due jobs have gone out to their first workers.
+// How late jobs have gone out to their first workers, after they were due.
 struct Lateness {
   // Milliseconds; the last count is that of jobs which were later.
   static constexpr std::array<Millis, 14> kBounds = {
       1, 2, 5, 10, 25, 50, 100, 250, 1'000, 5'000, 10'000, 60'000, 600'000, 3'600'000};
-  // Jobs that were at most so late, and later than the bound before.
+  // Jobs that were at most this late, and later than the bound before.
   std::array<std::uint64_t, kBounds.size() + 1> jobs{};
-  // Of all of them together, in ms.
+  // All lateness together, in ms.
   std::uint64_t total = 0;
 
   void add(Millis late) {
@@ -121,14 +122,14 @@ struct Lateness {
   }
 };
 
-// What has happened to jobs of all tubes since the engine was made, in jobs. Those that were put
-// are JobCounts::total.
+// What has happened to the jobs of all tubes since the engine was made. JobCounts::total counts the
+// puts.
 struct EngineTotals {
   // A job counts as often as it is reserved.
   std::uint64_t reserved = 0;
-  // Also by a cancel, an expiry, or the end of a reservation.
+  // Also counts cancels, expiries, and ends of reservations that delete the job.
   std::uint64_t deleted = 0;
-  // Attempts that have failed, as Engine::fail tells.
+  // Attempts that have failed (see Engine::fail).
   std::uint64_t failed = 0;
   std::uint64_t dead = 0;
   std::uint64_t kicked = 0;
@@ -143,18 +144,18 @@ struct TimerCount {
   static constexpr std::size_t kLevels = 8;
   // The wheels, one for each kind of timer.
   static constexpr std::array<std::string_view, 7> kWheels = {
-      // Of tubes with delayed jobs in memory: for the first job of each.
+      // Tubes with delayed jobs in memory: for the first job of each.
       "due",
-      // Of tubes with more jobs in the store: when these must be loaded, counted, or, if they are
-      // dead and the tube has a retention, deleted.
+      // Tubes with more jobs in the store: when these must be loaded, counted, or, if they are dead
+      // and the tube has a retention, deleted.
       "loading",
-      // Of ready jobs in memory that expire.
+      // Ready jobs in memory that expire.
       "expiries",
-      // Of reserved jobs.
+      // Reserved jobs.
       "ttrs",
-      // Of tubes that are paused, or whose rate holds them back.
+      // Tubes that are paused, or whose rate holds them back.
       "pauses",
-      // Of clients that wait with a time-out.
+      // Clients that wait with a time-out.
       "waits",
       "schedules",
   };
@@ -172,12 +173,12 @@ struct EngineStats {
   std::uint64_t timeouts = 0;
   // Delayed jobs in memory that have become ready because they were due.
   std::uint64_t fired = 0;
-  // Since the engine was made; a job that is reserved by its id does not count.
+  // The lateness since the engine was made. Jobs that are reserved by their ids do not count.
   Lateness lateness;
   std::uint64_t tubes = 0;
   // Clients that wait in a reserve.
   std::uint64_t waiting = 0;
-  // Tubes that have left jobs in the store because there was no room in memory.
+  // Tubes that have left jobs in the store because memory had no room.
   std::uint64_t tubes_without_room = 0;
 };
 

@@ -1,13 +1,13 @@
-// The engine for tubes and their groups: pauses, settings, rates, and lists of tubes.
+// The part of the engine for tubes and their groups: pauses, settings, rates, and lists of tubes.
 //
 //   engine.set_tube(now, "mail", {.limits = {.max_running = 10}, .retention = kDay});
 //   engine.set_group(now, "mail", "customer-7", {.weight = 3});
 //   engine.pause(now, "mail", 60'000);
 //   for (const std::string& name : engine.tubes()) ...
 //
-// A tube is there while it has jobs, settings, or clients that use or watch it. engine.h has the
-// contracts that all methods keep. REQUIRES: the name of a tube has 1 to 200 bytes, that of a group
-// 1 to kMaxGroup.
+// A tube exists while it has jobs, settings, or clients that use or watch it. engine.h has the
+// contracts that all methods keep. REQUIRES: the name of a tube has 1 to 200 bytes, the name of a
+// group 1 to kMaxGroup.
 #pragma once
 
 #include <cstddef>
@@ -32,10 +32,11 @@ class EngineTubes {
   // pause is not stored: a restart ends it. Returns false if there is no such tube.
   bool pause(Now now, std::string_view tube, Millis duration);
 
-  // Sets what holds for a tube, and makes the tube if there is none. It stays as long as anything
-  // is set. Throws std::invalid_argument if a setting is out of its range. Returns the append.
+  // Changes the settings of a tube, and makes the tube if it does not exist. It stays as long as it
+  // has settings. Throws std::invalid_argument if a setting is out of its range. Returns the
+  // append.
   Sequence set_tube(Now now, std::string_view tube, const TubeSettings& settings);
-  // Returns what is set; nothing for a tube that does not exist.
+  // Returns the settings; nothing for a tube that does not exist.
   TubeSettings tube_settings(std::string_view tube) const;
   // The same for a group of a tube (PutOrder::group). Throws OverLimit, too. REQUIRES: the name of
   // a group has 1 to kMaxGroup bytes.
@@ -62,12 +63,12 @@ class EngineTubes {
   TubeListSize list_tubes(ClientId client);
   // REQUIRES: names are left.
   std::optional<std::vector<std::string>> next_tubes(ClientId client);
-  void end_tube_list(ClientId client);  // if it has one
+  void end_tube_list(ClientId client);  // does nothing if it has no list
 
   // Returns up to `limit` groups of a tube, from the one with the number `from` on, or the next
-  // one; 0: from the first. A group that has jobs or settings has a number, over restarts too: so a
-  // list in pages has each group that is there all the time once. Returns none if there is no such
-  // tube. O(limit + log groups).
+  // one; 0: from the first. A group keeps its number while it has jobs or settings, even over
+  // restarts. So a list in pages has each group that is there all the time exactly once. Returns
+  // none if there is no such tube. O(limit + log groups).
   std::optional<GroupPage> list_groups(Now now, std::string_view tube, std::uint32_t from,
                                        std::size_t limit);
 

@@ -1,12 +1,12 @@
-// Group commit: decides when appended changes become durable, and so when clients may be answered.
-// One sync serves all changes that were appended while the sync before it was under way.
+// Group commit: decides when appended changes become durable, and so when clients may get their
+// answers. One sync serves all changes that were appended while the sync before it was under way.
 //
 //   GroupCommit commit(store, SyncPolicy::always(),
 //                      [&](const CommitReport& report) { post(loop, ...); });
 //   ... the thread that owns the engine, after each turn of its loop:
 //   commit.request(engine.last_sequence());
 //   send_replies(commit.acknowledgeable());   // those with a durable_at up to this number
-//   ... and again when a report comes that tells of no failure.
+//   ... and again when a report comes that is no failure.
 //
 // A reply may leave once its sequence number is <= acknowledgeable(). The policy says what such a
 // reply promises; the code above is the same for each policy:
@@ -21,12 +21,12 @@
 // virtual disk a single put took 33 us in place, and 40 us through the other thread. A slow sync in
 // place would keep all clients waiting, so another thread does it. Two things decide: how long the
 // last syncs took, and whether one client waits for a reply or several. If only one waits, nobody
-// gains from a thread that could go on meanwhile: syncing in place then gave 7 % more puts on a
-// disk whose syncs take 100 us at times and 800 us at others. The price: a client that waits for no
-// reply is heard later by one such sync: less than 2 ms on average, but one may take longer.
+// gains if this thread goes on meanwhile: syncing in place then gave 7 % more puts on a disk whose
+// syncs take 100 us at times and 800 us at others. The price: a client that waits for no reply is
+// served later by one such sync, less than 2 ms on average, but a single sync may take longer.
 //
 // Errors. After a failed sync or write nobody knows what the disk holds, and a later sync that
-// succeeds does not tell. So there is no later one: the failure is reported once, and
+// succeeds does not show it. So there is no later sync: the failure is reported once, and
 // acknowledgeable() does not move any more.
 //
 // Thread safety: one thread makes, owns and destroys a GroupCommit, and calls `request` and
@@ -70,15 +70,15 @@ struct QuickSync {
 
 struct CommitReport {
   Sequence acknowledgeable = 0;
-  // Why a sync or a write failed; no other report follows then. Empty if none failed.
+  // Why a sync or a write failed; no other report follows then. Empty if nothing failed.
   std::string failure;
 };
 
 class GroupCommit {
  public:
-  // Is called when acknowledgeable() has grown otherwise than by `request`, and when a sync or a
-  // write has failed. The call comes from another thread, or from within `request` or `close`. It
-  // must not call `request` or `close`, and must not throw.
+  // Called when acknowledgeable() has grown outside of `request`, and when a sync or a write has
+  // failed. The call comes from another thread, or from within `request` or `close`. It must not
+  // call `request` or `close`, and must not throw.
   using OnReport = std::function<void(const CommitReport&)>;
 
   // How many clients wait for a reply at the moment.
@@ -91,8 +91,8 @@ class GroupCommit {
   GroupCommit(const GroupCommit&) = delete;
   GroupCommit& operator=(const GroupCommit&) = delete;
 
-  // Asks that all appends up to `up_to` become durable, as the policy has it. Syncs in place if the
-  // last syncs were quick, and else returns without waiting. After a failure or a close it does
+  // Asks that all appends up to `up_to` become durable in the way of the policy. Syncs in place if
+  // the last syncs were quick, and else returns without waiting. After a failure or a close it does
   // nothing.
   void request(Sequence up_to, Waiting waiting = Waiting::kSeveral);
 
@@ -103,21 +103,21 @@ class GroupCommit {
   // Returns true if a sync or a write has failed.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
 
-  // Makes durable what was requested, whatever the policy, and ends the thread. What is requested
-  // later is not acknowledged. Calling it again does nothing.
+  // Makes durable what was requested, whatever the policy, and ends the thread. Later requests are
+  // not acknowledged. A second call does nothing.
   void close();
 
   struct Counts {
-    // All syncs, and those of them that were done in place.
+    // All syncs, and how many of them were done in place.
     std::uint64_t syncs = 0;
     std::uint64_t in_place = 0;
   };
   Counts counts() const noexcept;
 
  private:
-  // How long the last syncs took: a running average in which the newest one weighs 1/8. One sync
-  // that is eight times slower than the bound hands the next ones to the thread; after a few quick
-  // ones syncs are in place again.
+  // How long the last syncs took: a running average in which the newest one weighs 1/8. After one
+  // sync that is eight times slower than the bound, the thread does the next ones; after a few
+  // quick ones syncs are in place again.
   class Cost {
    public:
     void add(std::chrono::nanoseconds took);

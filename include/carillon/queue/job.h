@@ -23,12 +23,11 @@
 
 namespace carillon::queue {
 
-// Names a job for ever. Ids rise from 1. No id is given twice, not even after the job is gone and
-// the server has restarted.
+// Names a job for ever. Ids rise from 1. No id is ever given twice, not even after a restart.
 using JobId = std::uint64_t;
 
-// The last id that a queue gives: 2^43 - 1. Above these 43 bits there is room for the number of a
-// shard, 10 bits, in what JavaScript's numbers hold exactly.
+// The last id that a queue gives: 2^43 - 1. JavaScript's numbers hold 53 bits exactly: the other 10
+// are left for the number of a shard.
 inline constexpr JobId kLastId = (JobId{1} << 43) - 1;
 
 // A smaller number is more urgent. The ready jobs of a tube go out by (priority, id).
@@ -44,14 +43,14 @@ using UtcMs = std::uint64_t;
 // can write. A put that would be due later is refused.
 inline constexpr UtcMs kLastDue = 253'402'300'799'999;
 
-// Stands for no lead: see JobRecord::lead.
+// Means "no lead": see JobRecord::lead.
 inline constexpr std::int64_t kNoLead = INT64_MIN;
 
 // The smallest ttr. A smaller one becomes this.
 inline constexpr Millis kMinTtr = 1'000;
 // The largest ttr: 2^32 - 1 seconds, beanstalkd's limit. A larger one becomes this.
 inline constexpr Millis kMaxTtr = 4'294'967'295'000;
-// In this last part of a job's ttr, a client that holds the job and asks for another one is told
+// In this last part of a job's ttr, a client that holds the job and asks for another one gets
 // DEADLINE_SOON.
 inline constexpr Millis kSafetyMargin = 1'000;
 
@@ -60,9 +59,9 @@ inline constexpr Priority kUrgentBelow = 1'024;
 
 enum class JobState : std::uint8_t { kDelayed, kReady, kReserved, kBuried };
 
-// How often each thing happened to a job. A reserve and a time-out are not written to the store by
-// themselves, only along with the next change. So after a crash, or when a job that was reserved
-// before its time leaves memory, `reserves` and `timeouts` may be too small.
+// How often each event happened to a job. Reserves and time-outs are written to the store only
+// along with the next change. So after a crash, or when a job that was reserved before its time
+// leaves memory, `reserves` and `timeouts` may be too small.
 struct JobHistory {
   std::uint32_t reserves = 0;
   std::uint32_t timeouts = 0;
@@ -85,70 +84,69 @@ inline constexpr std::size_t kMaxGroup = 200;
 // The most bytes of JobExtras::attributes.
 inline constexpr std::size_t kMaxAttributes = 512;
 
-// What becomes of a job when an attempt to do its work has failed (retry.h).
+// What happens to a job when an attempt to do its work has failed (retry.h).
 struct RetryPolicy {
-  // Of so many failed attempts the last one buries the job. 0: none does.
+  // Bury the job after this many failed attempts. 0: no limit.
   std::uint32_t max_attempts = 0;
-  // The job comes again so many ms after the first failed attempt, and twice as many after each
-  // further one, up to `backoff_max`; if that is smaller, always after `backoff`.
+  // The job comes again this many ms after the first failed attempt, and twice as many after each
+  // further one, up to `backoff_max`. If that is smaller, always after `backoff`.
   Millis backoff = 0;
   Millis backoff_max = 0;
-  // Up to so many percent of that are added, from job to job another part: so jobs that failed
+  // Up to this many percent are added to that, a different part for each job: so jobs that failed
   // together do not come again together. 0 to 100.
   std::uint32_t jitter = 0;
-  // Whether an attempt has failed if its worker's connection is lost.
+  // Whether an attempt fails when its worker's connection is lost.
   bool lost_fails = false;
-  // Of a policy in which all of the above is 0: it counts all the same. The job has a policy of its
-  // own, in which no attempt is the last one; without this it would have its tube's.
+  // Use this policy, not the tube's, even if all fields above are 0: no attempt is the last one.
   bool counts_empty = false;
 
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };
 
-// Why a job is dead: buried by the queue, and not by a worker.
+// Why a job is dead: the queue has buried it, not a worker.
 enum class Death : std::uint8_t {
   kNone = 0,
   kAttempts = 1,  // RetryPolicy::max_attempts have failed
   kExpired = 2,   // it had expired: JobExtras::expires
 };
 
-// What becomes of a job that has expired.
+// What happens to a job that has expired.
 enum class AtExpiry : std::uint8_t {
   kDrop = 0,  // it is deleted
   kDead = 1,  // it is buried
 };
 
-// Stands for the expiry of a job that does not expire.
+// The expiry of a job that does not expire.
 inline constexpr UtcMs kNeverExpires = UINT64_MAX;
 
 // Fields that few jobs have.
 struct JobExtras {
-  // The caller's own name of the job, which no other job of the tube has; empty: none.
+  // A name that the caller gives the job, and no other job of the tube has; empty: no key.
   std::string key;
   // How long the key still counts when the job is gone, in ms.
   Millis key_window = 0;
-  // The id under which the body is stored, if the job got another body than it was put with.
+  // The id under which the body is stored, if the job got another body after its put.
   JobId body = 0;
-  // If it is not RetryPolicy(), it counts instead of the tube's.
+  // If it is not RetryPolicy(), it replaces the tube's policy.
   RetryPolicy retry = {};
-  // How many attempts have failed, since the job was put or began anew.
+  // How many attempts have failed since the job was put, or began anew.
   std::uint32_t attempts = 0;
   Death death = Death::kNone;
-  // Of a dead job: when it died, by the wall clock, and the lead then (JobRecord::lead).
+  // When the job died, by the wall clock, and the lead then (JobRecord::lead).
   UtcMs died = 0;
   std::int64_t died_lead = kNoLead;
   // The store has a story of the job.
   bool has_story = false;
-  // The job is to be deleted when its reservation ends.
+  // The job must be deleted when its reservation ends.
   bool cancel_asked = false;
   // From this moment on, by the wall clock, no worker gets the job: if it is ready then, or becomes
-  // ready later, `at_expiry` says what becomes of it. 0: it does not expire.
+  // ready later, `at_expiry` says what happens to it. 0: it does not expire.
   UtcMs expires = 0;
   // The lead when `expires` was counted from the time of a command; kNoLead if a client has named
   // the moment. See JobRecord::lead.
   std::int64_t expires_lead = kNoLead;
   AtExpiry at_expiry = AtExpiry::kDrop;
-  // What the caller wants to be kept with the job, and given back. The queue does not look at it.
+  // Data that the caller keeps with the job. The queue does not read it.
   std::string attributes = {};
   // Fields of the record that a newer version of Carillon has written, as their bytes. This version
   // keeps them, and writes them again with the record.
@@ -157,7 +155,8 @@ struct JobExtras {
   friend bool operator==(const JobExtras&, const JobExtras&) = default;
 };
 
-// A job's record, decoded: all that is stored of a job except its body. Two states are not stored:
+// A job's record, decoded: everything that is stored about a job except its body. Two states are
+// not stored:
 // - Ready. A job that is not buried and whose due time has passed *is* ready. So becoming ready
 //   costs no write.
 // - Reserved. A reservation ends with the server that gave it.
@@ -172,16 +171,16 @@ struct JobRecord {
   std::uint64_t burial = 0;
   // From kMinTtr to kMaxTtr.
   Millis ttr = kMinTtr;
-  // As last asked for by a put or a release.
+  // As the last put or release asked.
   Millis delay = 0;
   // The moment of the put.
   UtcMs created = 0;
-  // If `due` was counted from the time of a command, which may have been wrong: how many
+  // If `due` was counted from the time of a command, by a clock that may have been wrong: how many
   // milliseconds the wall clock was ahead of steady time then (docs/queue.md#time). kNoLead if a
   // client has named the moment.
   std::int64_t lead = kNoLead;
-  // If there is a lead: the era of steady time in which it was told. A new one begins when the
-  // machine boots, and when steady time turns out to have gained too much by that.
+  // The era of steady time in which the lead was taken. A new era begins when the machine boots,
+  // and when steady time turns out to have gained too much by a boot.
   std::uint32_t era = 0;
   std::uint32_t body_bytes = 0;
   JobHistory history;

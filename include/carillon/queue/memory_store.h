@@ -6,9 +6,9 @@
 //   ... later another Engine may take over the same store, as after a restart.
 //
 // Nothing is written to a disk. So an append is as durable as it will ever be when it returns;
-// `sync` has nothing to do, and neither of them throws StoreError. A read throws only StoreDamage,
-// for a body of a job that does not exist. If memory runs out in an append (std::bad_alloc), a part
-// of the change may stand: the queue is lost then, as it is with its process.
+// `sync` does nothing, and neither of them throws StoreError. A read throws only StoreDamage, for a
+// body of a job that does not exist. If memory runs out in an append (std::bad_alloc), a part of
+// the change may be applied: the queue is lost then, as it is with its process.
 //
 // Complexity: a put is one hash look-up and one insertion into the tube's order: O(1) if the job is
 // due after all others of its tube, else O(log jobs of the tube). A deletion is O(1). Memory: about
@@ -103,13 +103,13 @@ class MemoryStore : public Store {
   std::unordered_map<JobId, std::vector<Attempt>> stories_;
   std::unordered_map<std::string, ScheduleRecord> schedules_;
   Endpoints endpoints_;
-  // Jobs by JobRecord::body_id(), where that is not their own id.
+  // Jobs by JobRecord::body_id(), if that is not their own id.
   std::unordered_map<JobId, JobId> other_bodies_;
   std::size_t body_bytes_ = 0;
   // The pieces of bodies that came in pieces. Each is a string of its own, because one string would
   // take up to twice the memory while it grows, and be copied as a whole now and then.
   std::unordered_map<JobId, std::vector<std::string>> large_bodies_;
-  std::unordered_map<JobId, std::uint32_t> unfinished_;  // those without a job yet: their bytes
+  std::unordered_map<JobId, std::uint32_t> unfinished_;  // bodies without a job yet: their bytes
   std::atomic<Sequence> appended_ = 0;  // `sync` reads it, perhaps in another thread
 };
 

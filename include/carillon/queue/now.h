@@ -16,8 +16,8 @@ namespace carillon::queue {
 struct Now {
   // Nanoseconds since 1970-01-01T00:00:00Z. May be set back or forward at any time.
   std::uint64_t utc_ns = 0;
-  // Nanoseconds since any fixed moment. Never runs back. A delay is counted by it too: if it stands
-  // still while the machine sleeps, delays get longer by as much.
+  // Nanoseconds since any fixed moment. Never runs back. Delays are counted by it, too: if it
+  // stands still while the machine sleeps, delays get longer by that time.
   std::uint64_t mono_ns = 0;
 };
 

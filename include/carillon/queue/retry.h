@@ -7,10 +7,10 @@
 //   engine.story(now, id);                                  // each attempt: when, who, and why
 //
 // An attempt begins with a reserve. It has *failed* if its worker says so, if the job's ttr is
-// over, or, where the policy says so, if the worker's connection is lost. A release is no failure,
-// nor is a bury, or the end of the server. Failed attempts are counted durably. After
-// `max_attempts` of them the job is *dead*: buried, with the reason. Whatever takes it out of its
-// burial (a kick, a reserve by id, a patch of its due time) gives it all its attempts anew.
+// over, or, if the policy says so, if the worker's connection is lost. A release, a bury, or the
+// end of the server is no failure. Failed attempts are counted durably. After `max_attempts` of
+// them the job is *dead*: buried, with the reason. A kick, a reserve by id, or a patch of its due
+// time takes it out of its burial, and gives it all its attempts anew.
 //
 // Thread safety: these are plain values.
 #pragma once
@@ -25,11 +25,11 @@
 
 namespace carillon::queue {
 
-// Returns how long after its `failed`th failed attempt, from 1, the job comes again, in ms; 0: at
+// Returns how long after its `failed`th failed attempt (from 1) the job comes again, in ms; 0: at
 // once. The jitter is drawn from the id and `failed`, so that an engine stays deterministic.
 Millis delay_after(const RetryPolicy& policy, JobId id, std::uint32_t failed);
 
-// A story has the last so many attempts, and no longer texts than these. What is longer is cut.
+// A story has at most kMaxStory attempts, the last ones. Longer texts are cut to the sizes below.
 inline constexpr std::size_t kMaxStory = 10;
 inline constexpr std::size_t kMaxError = 1'000;
 inline constexpr std::size_t kMaxWorkerName = 100;
@@ -51,7 +51,7 @@ struct Attempt {
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
-// What a worker says of an attempt that has failed. What is not given follows from the job and its
+// What a worker says about a failed attempt. Fields that are not given follow from the job and its
 // policy.
 struct Failure {
   std::string_view error = {};

@@ -5,9 +5,9 @@
 //   nightly.zone = "Europe/Berlin";
 //   engine.set_schedule(now, "sales-report", nightly);      // engine_schedules.h
 //
-// An *occurrence* is a moment by the wall clock. It *fires* when its job is put: that the job is
-// there, and that the occurrence has fired, is one change of the store. So no crash loses or
-// doubles one. An occurrence that does not fire is *skipped*; a ScheduleEvent tells why.
+// An *occurrence* is a moment by the wall clock. It *fires* when its job is put. The new job, and
+// the fact that the occurrence has fired, are one change of the store. So no crash loses or doubles
+// an occurrence. An occurrence that does not fire is *skipped*; a ScheduleEvent says why.
 // docs/queue.md#schedules says what happens when.
 //
 // Thread safety: these are plain values.
@@ -32,58 +32,60 @@ inline constexpr std::size_t kMaxScheduleBody = 64 << 10;
 inline constexpr Millis kMinEvery = 1'000;
 // The longest of `every`, `spread`, `catch_up_window` and `expires_in`: ten years.
 inline constexpr Millis kMaxScheduleSpan = 3'652 * Millis{86'400'000};
-// An occurrence is *missed* if it is later than this when the engine comes to it, because the
-// server was down, or the schedule could not put its job.
+// An occurrence is *missed* if it is later than this when the engine decides it, because the server
+// was down, or the schedule could not put its job.
 inline constexpr Millis kOnTime = 10'000;
 
 // Which missed occurrences fire after all.
 enum class CatchUp : std::uint8_t {
   kNone,
-  kLast,  // the last one, if none has come since
+  kLast,  // the last one, if no other one has come since
   kAll,   // each that is not older than Schedule::catch_up_window
 };
 
-// What an occurrence does while the job that the schedule has put last is still there: ready,
-// delayed or reserved. A buried job does not count.
+// What an occurrence does while the schedule's last job is still there: ready, delayed or reserved.
+// A buried job does not count.
 enum class Overlap : std::uint8_t {
   kAllow,  // fires
   kSkip,   // is skipped
   kQueue,  // waits, and fires when that job is gone; is skipped if another one waits
 };
 
-// What is asked for. A schedule has either `cron` or `every`.
+// A schedule as a user sets it. It has either `cron` or `every`.
 struct Schedule {
   // Where the jobs are put: 1 to 200 bytes.
   std::string tube = "default";
   Priority priority = 0;
-  // Of the jobs, in ms, limited to kMinTtr .. kMaxTtr.
+  // The ttr of the jobs, in ms, limited to kMinTtr .. kMaxTtr.
   Millis ttr = 60'000;
   // At most kMaxScheduleBody bytes.
   std::string body = {};
-  // As of PutOrder.
+  // The following are as in PutOrder.
   std::string group = {};
   RetryPolicy retry = {};
   std::string attributes = {};
-  // If it is not 0, a job expires so many ms after it is due, or after its put if that is later.
+  // If it is not 0, a job expires this many ms after it is due, or after its put if that is later.
   Millis expires_in = 0;
   AtExpiry at_expiry = AtExpiry::kDrop;
 
   // An expression that EngineOptions::calendar reads, and a time zone that it knows.
   std::string cron = {};
   std::string zone = "UTC";
-  // If an occurrence is at a time of day that the zone's clocks skip, as they go forward: it comes
-  // when they have gone forward. Else it is skipped.
+  // If an occurrence is at a time of day that the zone's clocks skip when they go forward: true: it
+  // comes right after the gap; false: it is skipped.
   bool run_after_gap = true;
 
-  // The schedule occurs at `start`, and then every so many ms: from kMinEvery to kMaxScheduleSpan.
+  // The schedule occurs at `start`, and then at this interval, in ms: from kMinEvery to
+  // kMaxScheduleSpan.
   Millis every = 0;
-  // Without it: when the schedule is set; it occurs `every` ms later for the first time.
+  // If it is not given: the time at which the schedule is set, and the first occurrence is `every`
+  // ms later.
   std::optional<UtcMs> start = {};
 
   CatchUp catch_up = CatchUp::kLast;
   Millis catch_up_window = 0;
   Overlap overlap = Overlap::kAllow;
-  // A job is due up to so many ms after its occurrence: always as many for the same name and
+  // A job is due up to this many ms after its occurrence, always as many for the same name and
   // occurrence. So schedules that occur together are spread.
   Millis spread = 0;
 
@@ -109,26 +111,25 @@ struct ScheduleRecord {
   std::string name;
   Schedule schedule;
   bool paused = false;
-  // All occurrences up to here have fired or were skipped.
+  // The last moment that was decided: all occurrences up to it have fired or were skipped.
   UtcMs decided = 0;
-  // Those that have fired, in ascending order, also those after `decided`: there are such when the
-  // wall clock was set back. At most kMostSpans; those that would be one more are joined.
+  // Occurrences that have fired, in ascending order. Some are after `decided` if the wall clock was
+  // set back. At most kMostSpans; if there were one more, two are joined.
   static constexpr std::size_t kMostSpans = 8;
   std::vector<FiredSpan> spans = {};
-  // The occurrence that waits for `last_job` to go; 0: none.
+  // The occurrence that waits for `last_job` to go; 0: no occurrence waits.
   UtcMs waiting = 0;
-  // What was put last: its id, and its occurrence (0 if it was triggered). 0: nothing yet.
+  // The last job that was put: its id, and its occurrence (0 if it was triggered). 0: no job yet.
   JobId last_job = 0;
   UtcMs last_occurrence = 0;
-  // The tube of that job, by its number; 0: not known. If the job is moved to another tube, the
+  // The tube of that job, by its number; 0: unknown. If the job is moved to another tube, the
   // schedule does not wait for it.
   std::uint32_t last_tube = 0;
   // How many occurrences have fired and were skipped.
   std::uint64_t fired = 0;
   std::uint64_t skipped = 0;
   UtcMs created = 0;
-  // The uptime (Watermarks::up_ns), in ms, from which on the schedule occurs as it does: when it
-  // was set or resumed.
+  // The uptime (Watermarks::up_ns), in ms, when the schedule was last set or resumed.
   Millis since = 0;
   // Fields of the record that a newer version of Carillon has written, as their bytes. This version
   // keeps them, and writes them again with the record.
@@ -158,7 +159,7 @@ using Calendar = std::function<Timetable(const std::string& cron, const std::str
 // Something that the owner of a schedule should know.
 struct ScheduleEvent {
   enum class What : std::uint8_t {
-    // These were skipped:
+    // Skipped occurrences:
     kMissed,      // `count` from `occurrence` on; if it is kMostCounted, perhaps more
     kOverlap,     // the job before is still there
     kPaused,      // as kMissed, when the schedule is resumed
@@ -179,7 +180,7 @@ struct ScheduleEvent {
 // A schedule as a client gets to see it.
 struct ScheduleView {
   ScheduleRecord record;
-  // The next occurrences, as far as they were asked for. None if it is paused or broken.
+  // The next occurrences, as many as were asked for. Empty if it is paused or broken.
   std::vector<UtcMs> next;
   // Why the expression or zone cannot be read any more, or an empty string.
   std::string broken;

@@ -7,11 +7,11 @@
 //   if (scrubber.health().damaged_files > 0) ...
 //
 // A thread of the lowest priority reads all tables and large bodies from the disk, at a bounded
-// rate, and verifies every checksum. It knows the store by its directory alone and takes no lock of
-// it. Files that were written lately are left for the next round: they may not be complete. What
-// fails is read three times, the last time a while later. Each damaged file is reported once; one
-// that cannot be read is tried again in the next round. The files of the log are left out: they are
-// short-lived, and each start reads them.
+// rate, and verifies every checksum. It knows only the directory of the store, and takes no lock of
+// the store. Files that were written lately are left for the next round: they may not be complete.
+// A file that fails is read three times, the last time a while later. Each damaged file is reported
+// once; a file that cannot be read is tried again in the next round. The files of the log are left
+// out: they are short-lived, and each start reads them.
 //
 // Thread safety: any thread may call health().
 #pragma once
@@ -45,19 +45,20 @@ class Scrubber {
 
   struct Health {
     std::uint64_t damaged_files = 0;
-    std::uint64_t bytes = 0;   // that were read
+    std::uint64_t bytes = 0;   // bytes that were read
     std::uint64_t rounds = 0;  // how often all files were read
   };
 
   Scrubber(std::string path, const ScrubberOptions& options, OnDamage on_damage);
-  // Waits for one read at most.
+  // Waits for at most one read.
   ~Scrubber();
   Scrubber(const Scrubber&) = delete;
   Scrubber& operator=(const Scrubber&) = delete;
 
   Health health() const;
-  // Counts the file that the text names (123456.sst, 123456.blob) among Health::damaged_files, for
-  // a reader that has met damage. Each file counts once, whoever found it. Any thread may call it.
+  // A reader that has met damage calls it: counts the file that the text names (123456.sst,
+  // 123456.blob) among Health::damaged_files. Each file counts once, no matter who found it. Any
+  // thread may call it.
   void note_damage(std::string_view text);
 
  private:
@@ -81,7 +82,7 @@ class Scrubber {
   std::atomic<std::uint64_t> bytes_ = 0;
   std::atomic<std::uint64_t> rounds_ = 0;
 
-  std::set<std::string> told_;  // the thread's
+  std::set<std::string> told_;  // used only by the thread
   std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
-// Where jobs are kept: the few methods that the queue engine needs of a disk, a memory or a
-// database.
+// The place where jobs are kept: the few methods that the queue engine needs from a disk, a memory
+// or a database.
 //
 //   DiskStore store("carillon-data");           // or MemoryStore store;
 //   Engine engine(store, {}, now);              // reads store.recover(), then appends
@@ -13,15 +13,15 @@
 //   process undoes the append.
 // - *Durable*: once a `sync` that was called after the append has returned, no crash of the process
 //   or the machine undoes the append.
-// Group commit lies between the first and the others: one sync serves all that was appended
-// meanwhile, and no client is answered before it.
+// Group commit lies between the first and the others: one sync serves everything that was appended
+// meanwhile, and clients get their answers only after it.
 //
-// Errors: every method throws StoreError if the medium fails, and StoreDamage if what it reads is
-// missing or damaged. A failed read or append leaves the store as it was.
+// Errors: every method throws StoreError if the medium fails, and StoreDamage if the data that it
+// reads is missing or damaged. A failed read or append leaves the store as it was.
 //
 // Thread safety: one thread appends, reads and calls `write`; `sync` may run in one other thread at
-// the same time, `body` in one other thread if body_at_hand() has returned none, and any thread may
-// call `failure`.
+// the same time, `body` may run in one other thread after body_at_hand() has returned none; and any
+// thread may call `failure`.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +44,8 @@
 
 namespace carillon::queue {
 
-// Counts the appends of one store since it was opened, from 1. 0 stands for no append, and is
-// always durable.
+// Counts the appends of one store since it was opened, from 1. 0 means no append, and is always
+// durable.
 using Sequence = std::uint64_t;
 
 // Says in words what could not be read or written, and why.
@@ -54,8 +54,8 @@ class StoreError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What should be there is missing or damaged. To read it again brings the same; any other error of
-// a read may pass.
+// Data is missing or damaged. Reading it again fails the same way; any other error of a read may
+// pass.
 class StoreDamage : public StoreError {
  public:
   using StoreError::StoreError;
@@ -65,19 +65,19 @@ class StoreDamage : public StoreError {
 // keeps them, and writes them again with the record.
 using NewerFields = detail::Rare<std::string>;
 
-// What the owner of a queue has set for a tube.
+// The settings of a tube.
 struct TubeSettings {
-  // Of jobs that have no policy of their own.
+  // The policy of jobs without a policy of their own.
   RetryPolicy retry = {};
-  // Clients put no jobs: the tube is being drained. Its schedules do.
+  // Clients may not put jobs, because the tube is being drained. Its schedules may.
   bool refuses_puts = false;
   // How many of its jobs run at once, and how fast they go out.
   Limits limits = {};
   // How fast clients may put jobs, without `max_running`. Schedules, moves and retries are free.
   Limits put_rate = {};
-  // So many ms after their death its dead jobs are deleted. 0: never.
+  // Dead jobs are deleted this many ms after their death. 0: never.
   Millis retention = 0;
-  // Of a group alone: GroupSettings::weight.
+  // Only for a group: GroupSettings::weight.
   std::uint32_t weight = 1;
 
   friend bool operator==(const TubeSettings&, const TubeSettings&) = default;
@@ -85,37 +85,38 @@ struct TubeSettings {
 
 inline constexpr std::uint32_t kMostWeight = 1'000'000;
 
-// What the owner of a queue has set for a group of a tube.
+// The settings of a group of a tube.
 struct GroupSettings {
   // A group with twice the weight gets twice as many turns. 1 to kMostWeight.
   std::uint32_t weight = 1;
-  // Of the group alone; those of its tube hold for all groups together.
+  // Limits of this group. The tube's limits cover all its groups together.
   Limits limits = {};
 
   friend bool operator==(const GroupSettings&, const GroupSettings&) = default;
 };
 
 // The record, decoded, of a tube that has a job, the key of a job that is gone, or settings. It is
-// stored with every change to them, so that a start need not count jobs. The jobs of a group of a
-// tube are in a tube of their own, a *lane*.
+// stored with every change to them, so that a start need not count jobs. The jobs of a group are in
+// a tube of their own, a *lane*.
 struct TubeRecord {
-  // Stands for the name in records and keys.
+  // Replaces the name in records and keys.
   std::uint32_t number = 0;
-  // 1 to 200 bytes. Of a lane: the group's.
+  // 1 to 200 bytes. In a lane: the group's name.
   std::string name;
   // How many of the tube's jobs are not buried, and how many are.
   std::uint64_t scheduled = 0;
   std::uint64_t buried = 0;
   // How many keys still count though their jobs are gone.
   std::uint64_t ended_keys = 0;
-  // Of a lane: the number of the tube that has the group. It has the keys of the lane's jobs, too.
+  // In a lane: the number of the tube that has the group. That tube has the keys of the lane's
+  // jobs, too.
   std::uint32_t head = 0;
   // How many lanes of the tube are stored.
   std::uint32_t lanes = 0;
   detail::Rare<TubeSettings> settings = {};
   NewerFields newer = {};
 
-  // Returns true if nothing of the tube needs to be stored.
+  // Returns true if nothing about the tube needs to be stored.
   bool empty() const {
     return scheduled == 0 && buried == 0 && ended_keys == 0 && lanes == 0 && !settings;
   }
@@ -126,14 +127,14 @@ struct TubeRecord {
 // The wall clock was set forward by a second or more, or a boot has moved it
 // (src/queue/engine/state/clock_rises.h). All in ms.
 struct ClockRise {
-  // What the wall clock has shown last before that, and first after it.
+  // What the wall clock showed last before the rise, and first after it.
   UtcMs shown = 0;
   UtcMs to = 0;
   // How far the wall clock was ahead of uptime before.
   std::int64_t ahead = 0;
   // The uptime when it was noticed.
   Millis noticed = 0;
-  // How much of it steady time has gained: of a boot alone.
+  // How much steady time has gained by it; only for a boot.
   Millis gained = 0;
 
   friend bool operator==(const ClockRise&, const ClockRise&) = default;
@@ -146,7 +147,7 @@ struct Watermarks {
   JobId next_id = 1;
   // Every burial number below this one may have been given.
   std::uint64_t next_burial = 1;
-  // What the wall clock has shown; at most about a second before the last change.
+  // What the wall clock showed, at most about a second before the last change.
   UtcMs time = 0;
   // The boot of the machine during which this was stored (EngineOptions::boot), and as of then, the
   // wall clock and steady time (docs/queue.md#time), each minus the monotonic clock, in ns.
@@ -166,8 +167,8 @@ struct Watermarks {
   // Uptime minus the monotonic clock, in ns, and the rises of the wall clock that still matter.
   std::int64_t up_ns = kNoLead;
   std::vector<ClockRise> rises = {};
-  // When the wall clock was set back last: the moment from which on schedules have decided by a
-  // wrong clock; 0 if there was none.
+  // When the wall clock was last set back: the moment from which on schedules had decided by a
+  // wrong clock; 0 if they never had.
   UtcMs wrong_since = 0;
   NewerFields newer = {};
 
@@ -180,27 +181,27 @@ struct JobChange {
   std::optional<JobRecord> before;
   // None if the job is deleted, and its body with it.
   std::optional<JobRecord> after;
-  // The body of a new job, and of one whose body_id() changes: the body before goes then. Ignored
-  // for other changes, which leave the body as it is.
+  // The body of a new job, or of a job whose body_id() changes: its earlier body is deleted.
+  // Ignored for other changes, which keep the body.
   std::string_view body;
 
   bool has_new_body() const { return after && (!before || before->body_id() != after->body_id()); }
 };
 
-// Stands for a tube in the records of tokens. No tube has it.
+// Replaces the number of a tube in the records of tokens. No tube has it.
 inline constexpr std::uint32_t kTokens = 0;
 
-// Which job of a tube has a key, or had it last. Or, under kTokens: the answer to the batch that
-// was put with a token (BatchOrder::once).
+// Says which job of a tube has a key, or had it last. Or, under kTokens, has the answer to the
+// batch that was put with a token (BatchOrder::once).
 struct KeyRecord {
   std::uint32_t tube = 0;
   // 1 to kMaxKey bytes.
   std::string key;
   JobId id = 0;
-  // 0 while the job is there. Then, and of a token: it still counts until steady time
-  // (docs/queue.md#time) comes to this, in ms.
+  // 0 while the job is there. Afterwards, and for a token: the key still counts until steady time
+  // (docs/queue.md#time) reaches this, in ms.
   UtcMs until = 0;
-  detail::Rare<BatchAnswer> batch = {};  // of a token
+  detail::Rare<BatchAnswer> batch = {};  // only for a token
 
   friend bool operator==(const KeyRecord&, const KeyRecord&) = default;
 };
@@ -211,7 +212,7 @@ struct KeyChange {
   std::optional<KeyRecord> after;
 };
 
-// The story of a job, in place of the one before; empty: there is none any more.
+// The new story of the job, in place of the one before; empty: the story is deleted.
 struct StoryChange {
   JobId id = 0;
   std::vector<Attempt> story;
@@ -231,11 +232,11 @@ struct EndpointChange {
   std::optional<Endpoint> after;
 };
 
-// A body of more bytes than this is stored in pieces of so many, of which the last may be shorter.
-// They are put one by one and before their job, so that no change is large.
+// A larger body is stored in pieces of this many bytes; the last one may be shorter. They are put
+// one by one before their job, so that no change is large.
 inline constexpr std::size_t kBodyPiece = 256 << 10;
 
-// Returns the number of pieces of a body of so many bytes.
+// Returns the number of pieces of a body of `body_bytes` bytes.
 constexpr std::uint32_t pieces_of(std::uint32_t body_bytes) {
   constexpr auto kPiece = static_cast<std::uint32_t>(kBodyPiece);
   return body_bytes <= kPiece ? 1 : (body_bytes - 1) / kPiece + 1;
@@ -247,27 +248,27 @@ struct BodyPiece {
   std::string_view bytes;
 };
 
-// A body of which pieces are put, and whose job is not there yet.
+// A body that is put in pieces, and whose job does not exist yet.
 struct UnfinishedBody {
   JobId id = 0;
-  std::uint32_t bytes = 0;  // of the whole body
+  std::uint32_t bytes = 0;  // bytes of the whole body
 
   friend bool operator==(const UnfinishedBody&, const UnfinishedBody&) = default;
 };
 
-// What one command changes. A store applies all of it or nothing.
+// What one command changes. A store applies all of it, or nothing.
 struct Changes {
   std::vector<JobChange> jobs;
   std::vector<KeyChange> keys = {};
   std::vector<StoryChange> stories = {};
   std::vector<ScheduleChange> schedules = {};
   std::vector<EndpointChange> endpoints = {};
-  // The body comes in pieces; the change that puts its job, without a body, ends that.
+  // The body comes in pieces; the change that puts its job, without a body, completes it.
   std::optional<UnfinishedBody> begun = {};
   std::optional<BodyPiece> piece = {};
-  // No job will be put: the pieces go.
+  // No job will be put: delete the pieces.
   std::optional<UnfinishedBody> given_up = {};
-  // As they stand after the change. A tube that is empty() is forgotten.
+  // The tubes as they are after the change. A tube that is empty() is deleted.
   std::vector<TubeRecord> tubes;
   std::optional<Watermarks> watermarks;
 
@@ -299,7 +300,7 @@ struct Recovered {
   // In any order.
   std::vector<TubeRecord> tubes;
   Watermarks watermarks;
-  // To be given up: whoever put their pieces is gone.
+  // To be given up: the clients that put their pieces are gone.
   std::vector<UnfinishedBody> unfinished = {};
   // In any order.
   std::vector<ScheduleRecord> schedules = {};
@@ -317,19 +318,19 @@ class Store {
   // changed. O(changes).
   virtual Sequence append(const Changes& changes) = 0;
 
-  // Returns true if append() takes the next change at once. If not, it may keep its thread waiting
-  // for the disk; whoever can should have what it has appended synced or written, and ask again
-  // every few milliseconds. Throws nothing: a store that has failed throws when it is to append.
+  // Returns true if append() takes the next change at once. If not, append() may block its thread
+  // until the disk is ready: a caller that can wait should sync or write what it has appended, and
+  // ask again every few milliseconds. Throws nothing: a store that has failed throws in append().
   virtual bool has_room() { return true; }
 
-  // Makes all that was appended before the call durable, and returns the last sequence number that
-  // is known to be durable. Once it has thrown, what was not durable yet may be lost, and the
-  // caller must acknowledge none of it.
+  // Makes everything durable that was appended before the call, and returns the last sequence
+  // number that is known to be durable. Once it has thrown, changes that were not durable yet may
+  // be lost, and the caller must not acknowledge them.
   virtual Sequence sync() = 0;
 
-  // Hands all that was appended before the call to the operating system: the death of the process
-  // loses none of it, a crash of the machine may. Only Watermarks::next_id is durable when it
-  // returns, so that no crash makes a queue give an id twice. Throws as `sync` does.
+  // Hands everything that was appended before the call to the operating system: the death of the
+  // process loses none of it, a crash of the machine may. Only Watermarks::next_id is durable when
+  // it returns, so that no crash makes a queue give an id twice. Throws as `sync` does.
   virtual void write() = 0;
 
   // Returns why the store cannot go on until it is opened anew, or an empty string. Such a store
@@ -337,13 +338,13 @@ class Store {
   // not be deleted. A write in the background can fail too, so this may come at any time.
   virtual std::string failure() const = 0;
 
-  // Has `call` called when a thread of the store's own meets a failure, by that thread, or at once
-  // if it has met one. An empty `call` ends that: when this returns, the one before is not called
-  // any more. `call` must not throw, and must not call the store.
+  // When a thread of the store meets a failure, that thread calls `call`; if it has met one
+  // already, `call` is called at once. An empty `call` ends that: when this returns, the earlier
+  // one is not called any more. `call` must not throw, and must not call the store.
   virtual void on_failure(const std::function<void()>& /*call*/) {}
 
-  // Makes all that was appended durable, and does what makes the next start quick. Throws nothing:
-  // failure() tells whether it worked. REQUIRES: no other call is made after it but failure().
+  // Makes everything durable that was appended, and prepares a quick start. Throws nothing:
+  // failure() says whether it worked. REQUIRES: after it, only failure() is called.
   virtual void close() {}
 
   // O(tubes + schedules), whatever the number of jobs.
@@ -367,10 +368,10 @@ class Store {
   virtual std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                           std::size_t limit) const = 0;
 
-  // As scan_due() for many tubes. Of each of `tubes`, whose numbers ascend, returns the records of
-  // the jobs that are not buried and due before `end`, and the first one after them; at most
-  // `limit` of each tube, in order of (tube, due, id). O(tubes * log jobs + result). This one calls
-  // scan_due() for each tube.
+  // As scan_due(), for many tubes. For each of `tubes`, whose numbers ascend, returns the records
+  // of the jobs that are not buried and due before `end`, and the first one after them; at most
+  // `limit` for each tube, in order of (tube, due, id). O(tubes * log jobs + result). This
+  // implementation calls scan_due() for each tube.
   virtual std::vector<JobRecord> scan_due_of_each(const std::vector<std::uint32_t>& tubes,
                                                   UtcMs end, std::size_t limit) const {
     std::vector<JobRecord> found;
@@ -384,8 +385,7 @@ class Store {
     return found;
   }
 
-  // Grows with each scan that has gone around damaged records: jobs may be missing in what it
-  // returned.
+  // Grows with each scan that has gone around damaged records: its result may lack jobs.
   virtual std::uint64_t scans_around_damage() const { return 0; }
 
   // Returns the records of the tube's buried jobs, from burial number `from` (inclusive) on, in the
@@ -396,8 +396,8 @@ class Store {
   // Returns which job of the tube has the key, or had it; none if the key is free. O(log keys).
   virtual std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const = 0;
 
-  // Returns the records of the keys whose jobs are gone and which end at `from` or later, by
-  // (until, tube, key), at most `limit` of them. O(log keys + result).
+  // Returns the records of keys whose jobs are gone and that end at `from` or later, by (until,
+  // tube, key), at most `limit` of them. O(log keys + result).
   virtual std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const = 0;
 
   // Returns the story of the job, from the earliest attempt on, or nothing. O(log jobs).

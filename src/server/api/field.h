@@ -16,7 +16,7 @@
 //
 // The type of a member says what JSON it is:
 //
-//   std::string            a text                      Duration   "30s", "1h30m", "PT30S": ms
+//   std::string            a text                      Duration   "30s", "1h30m": ms
 //   Bytes                  NAME, or NAME_base64        Moment     RFC 3339, or ms since 1970
 //   a whole number, bool   a number, true or false     an enum    one of Words<E>::all
 //   double                 any number

@@ -1,4 +1,4 @@
-// A value that few records have. It takes 8 bytes while it equals T().
+// A value that differs from T() in few records. It takes 8 bytes while it equals T().
 //
 //   Rare<std::string> note;                  // no allocation
 //   note->size() == 0;

@@ -4,11 +4,11 @@
 //   Job& job = jobs.try_emplace(7);
 //   jobs.find(7) == &job;
 //
-// A hash table that grows moves all that it holds, at once: with a million jobs, clients would wait
-// for 20 to 70 ms, and the new table would take tens of MiB. Here an element is in the table, the
-// *part*, that its hash names, and each part grows by itself. That takes a 256th of the time and of
-// the memory. The parts do not grow together either: while ids are added in their order, one part
-// is filled after the other, 256 ids each time.
+// A usual hash table moves all its elements at once when it grows: with a million jobs, clients
+// would wait for 20 to 70 ms, and the new table would take tens of MiB. Here the hash of an element
+// names one of the small tables, the *parts*, and each part grows by itself, in a 256th of the time
+// and the memory. The parts do not grow together, either: while ids are added in their order, one
+// part is filled after the other, 256 ids each time.
 //
 // `Table` is any hash map with `try_emplace`. A reference to a value is valid for as long as one
 // into `Table` would be.
@@ -46,8 +46,8 @@ class SplitTable {
     return found == part.end() ? nullptr : &found->second;
   }
 
-  // Returns the value of the key. If there is none yet, makes it of `args`. When it throws, nothing
-  // has changed.
+  // Returns the value of the key. If the key has no value yet, makes it from `args`. When it
+  // throws, nothing has changed.
   template <class... Args>
   Value& try_emplace(const Key& key, Args&&... args) {
     const auto [at, is_new] = parts_[part_of(key)].try_emplace(key, std::forward<Args>(args)...);
@@ -55,7 +55,7 @@ class SplitTable {
     return at->second;
   }
 
-  // Returns false if there is no such key. A copy is taken because the key is perhaps a part of the
+  // Returns false if there is no such key. Takes a copy, because the key may be a part of the
   // element.
   bool erase(Key key) {
     const bool erased = parts_[part_of(key)].erase(key) > 0;
@@ -76,8 +76,8 @@ class SplitTable {
 
  private:
   // 256 consecutive numbers are in one part, because the hash of a number is the number itself.
-  // Commands often use neighbours one after the other: to visit another part each time would take
-  // several times as long, because it is not in the processor's caches. The multiplication spreads
+  // Commands often use neighbours one after the other: another part each time would take several
+  // times as long, because it would not be in the processor's caches. The multiplication spreads
   // the other bits over its upper ones, which name the part.
   static std::size_t part_of(const Key& key) {
     return (std::uint64_t{typename Table::hasher()(key) >> 8} * 0x9E37'79B9'7F4A'7C15) >> 56;

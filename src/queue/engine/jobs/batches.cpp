@@ -1,9 +1,8 @@
-// Here the commands for many jobs are handled, each with one append: put_all, release_all and
-// remove_all.
+// The commands for many jobs, each with one append: put_all, release_all and remove_all.
 //
 // A batch may have a token, so that a client that got no answer can send it again. The answer is
-// stored in the same append as the jobs, among the keys whose jobs are gone, and is forgotten as
-// they are (keys.cpp).
+// stored in the same append as the jobs, among the keys whose jobs are gone, and is forgotten like
+// them (keys.cpp).
 
 #include <algorithm>
 #include <cstddef>
@@ -37,7 +36,7 @@ class DistinctKeys {
   std::unordered_set<std::string_view> keys_;
 };
 
-// Forgets the lanes that were made for jobs that are not put, when it goes.
+// Its destructor forgets the lanes that were made for jobs that are not put.
 class MadeLanes {
  public:
   using Forget = std::function<void(std::string_view group)>;
@@ -71,7 +70,7 @@ PlannedPut plan_at(std::size_t position, Plan plan) {
   }
 }
 
-// A look alone: what a batch is planned with, such as ids, is not used up by one that has to wait.
+// Only checks: a batch that has to wait uses up nothing of what a plan takes, such as ids.
 // Returns the refusal of a batch for which the tube lacks tokens, or none.
 std::optional<BatchOutcome> refusal_of_rate(EngineState& s, Tube& tube,
                                             std::span<const NewJob> batch) {
@@ -142,7 +141,7 @@ BatchOutcome EngineJobs::put_all(ClientId id, Now now, std::span<const NewJob> j
     outcome.jobs[i].durable_at = outcome.durable_at;
     s.puts.finish(puts[i]);
   }
-  // Not earlier: several of the jobs may have been in one group, which has none left.
+  // Forget lanes only now: several of the jobs may have been the last ones of one group.
   for (const PlannedPut& put : puts) {
     if (put.before) s.tubes.forget_if_unreferenced(put.before->tube);
   }

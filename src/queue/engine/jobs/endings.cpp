@@ -96,16 +96,16 @@ void Endings::queue(LoadedJob& job, std::optional<Ending> ending) noexcept {
   jobs_.detach(job);
   const bool is_doubted =
       !ending && !job.record.extras->cancel_asked && !clock_.has_surely_expired(job.record);
-  constexpr Tick kNever = UINT64_MAX;  // nothing is to be stored of a job in doubt
+  constexpr Tick kNever = UINT64_MAX;  // a job in doubt has no end to store
   clients_.begin_reservation(job, is_doubted ? doubted_ : pending_,
                              is_doubted ? kNever : next_turn(*job.tube));
   if (!ending) job.tube->count_ending(+1);
   if (job.tube->is_lane()) throttle_.may_start(*job.tube);
 }
 
-// The jobs of one tube have turns that follow each other. The first of them has the turn that is
-// next now, and so stands beside the first ones of other tubes. (These are fair queues by start
-// times: Goyal, Vin and Cheng, "Start-time fair queueing", 1996.)
+// Successive jobs of one tube get successive turns. The first of them gets the turn that is next
+// now, and so stands beside the first jobs of other tubes. (These are fair queues by start times:
+// Goyal, Vin and Cheng, "Start-time fair queueing", 1996.)
 Tick Endings::next_turn(Tube& of) const noexcept {
   Tube& tube = of.head();
   tube.end_turn = std::max(tube.end_turn + 1, turn_);
@@ -187,7 +187,7 @@ PlannedEnd Endings::plan_end(LoadedJob& job) {
   return end;
 }
 
-// A story that is damaged begins anew: the job needs an end all the same.
+// A damaged story begins anew, because the job needs an end in any case.
 void Endings::add_to_story(const JobRecord& job, Attempt attempt) {
   std::vector<Attempt> story;
   try {
@@ -247,7 +247,7 @@ void Endings::store_some(std::vector<Tube*>& served, std::vector<std::uint32_t>&
             job, {.at = clock_.utc(), .ending = *how.ending, .worker = how.worker, .error = {}},
             {}));
       } catch (const StoreError& error) {
-        // The others do not wait for a story that cannot be read now.
+        // Other jobs do not wait for a story that cannot be read now.
         appender_.failed(error.what());
         clients_.set_deadline(job, next_turn(*job.tube));
       }

@@ -18,7 +18,7 @@ namespace {
 // How long a tube waits for more room before it is loaded again, in ms.
 constexpr Millis kRoomWait = 100;
 
-// A count does not begin anew for jobs that will be due within so many ms: some hosts set the
+// A count does not begin anew for jobs that will be due within this many ms: some hosts set the
 // clocks of their guests by a few milliseconds again and again.
 constexpr Millis kSmallStep = 100;
 
@@ -58,7 +58,7 @@ void FarJobs::leave_far(Tube& tube, const JobRecord& record) noexcept {
 
 void FarJobs::make_room(Tube& tube, LoadedJob& newest) noexcept {
   constexpr std::size_t kAtOnce = 16;
-  const bool is_ready = newest.state == JobState::kReady;  // so it is not among the delayed ones
+  const bool is_ready = newest.state == JobState::kReady;  // it is not among the delayed ones
   drop_surplus(tube, kAtOnce);
   const bool no_room = tube.delayed.empty() && tube.queued() > most_queued();
   const bool no_memory = tube.queued() > 1 && memory_is_short();
@@ -91,8 +91,8 @@ void FarJobs::drop_for_room(LoadedJob& job) {
 void FarJobs::room_appeared(Tube& tube) {
   const std::size_t most = most_queued();
   if (!tube.starved || tube.queued() >= most) return;
-  // A scan for each job that leaves would read one record at a time. So wait until a quarter has
-  // left, but not for long.
+  // A scan for each job that leaves would read one record at a time. So wait until a quarter of the
+  // room is free, but not for long.
   const Tick load_at = clock_.tick() + (tube.queued() <= most - most / 4 ? 0 : kRoomWait);
   load_not_after(tube, load_at);
 }
@@ -141,8 +141,8 @@ void FarJobs::load(Tube& tube, std::span<const JobRecord> records, std::size_t l
   }
 }
 
-// Neither the command that happens to run nor the other tubes are at fault. So this does not throw;
-// Engine::advance does.
+// The error concerns neither the command that happens to run nor the other tubes. So this does not
+// throw; Engine::advance does.
 void FarJobs::failed(TubeTimer& timer, const StoreError& error) {
   constexpr Millis kRetry = 1'000;
   appender_.failed(error.what());
@@ -179,7 +179,7 @@ void FarJobs::look_at(const std::vector<Tube*>& those) {
   try {
     records = store_.scan_due_of_each(numbers, horizon().due, limit);
   } catch (const StoreError&) {
-    // One of them is at fault. Each is tried by itself.
+    // A tube among them causes the error. Try each by itself.
     for (Tube* tube : those) load_what_is_due(*tube);
     return;
   }
@@ -294,7 +294,7 @@ void FarJobs::count(Tube& tube, const JobRecord& record, int by) noexcept {
     if (by < 0) return;
     if (record.due > clock_.utc() || record.due >= count.next)
       return count_not_after(tube, record.due);
-    // All jobs before it are counted, so no scan is needed. A put into a full tube comes here.
+    // All jobs before it are counted, so no scan is needed. Puts into a full tube take this way.
     count.counted = {record.due, record.id + 1};
   }
   const int urgent = record.priority < kUrgentBelow ? by : 0;
@@ -325,8 +325,8 @@ std::size_t FarJobs::count_more(Tube& tube, std::size_t budget) {
   return records.size();
 }
 
-// All jobs before the cursor are in memory. No job that is in the store alone is due before
-// next_far. Those before FarCount::counted are counted.
+// All jobs before the cursor must be in memory. No job that is only in the store may be due before
+// next_far. Far jobs before FarCount::counted must be counted.
 void FarJobs::check_invariants(const Tube& tube) const {
   std::vector<JobRecord> far = store_.scan_due(tube.record.number, {}, SIZE_MAX);
   std::erase_if(far, [this](const JobRecord& job) { return jobs_.loaded(job.id) != nullptr; });

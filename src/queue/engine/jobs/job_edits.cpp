@@ -1,5 +1,5 @@
-// Here the commands are handled that change or delete jobs before they are worked on: cancel, patch
-// and the look-up by key.
+// The commands that change or delete jobs before they are worked on: cancel, patch and the look-up
+// by key.
 
 #include <algorithm>
 #include <optional>

@@ -1,7 +1,7 @@
-// Here lists of a tube's jobs are read in steps (job_listing.h).
+// Reads lists of a tube's jobs in steps (job_listing.h).
 //
 // The store has the records of all jobs, those in memory too, in the order of the list. So a list
-// is a scan of the store, and what memory knows beyond that is looked up. No job is loaded for it.
+// is a scan of the store. Newer data in memory is looked up. No job is loaded for a list.
 
 #include <algorithm>
 #include <charconv>
@@ -19,7 +19,7 @@ namespace carillon::queue {
 
 namespace {
 
-// How many records are read at once. A filter may pass few of them, so they are not fewer than 16.
+// How many records are read at once. A filter may pass few of them, so at least 16 are read.
 constexpr std::size_t kMostRecords = 64;
 constexpr std::size_t kLeastRecords = 16;
 
@@ -35,14 +35,14 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
   return number;
 }
 
-// Returns the due time from which on no job that is not buried can be meant.
+// Returns the due time from which on no job can match, apart from buried ones.
 UtcMs end_of(const EngineState& state, const Tube& tube, const JobFilter& filter) {
   if (!filter.admits_any(kScheduled)) return 0;
   const bool any_due = filter.admits_any(bit_of(JobState::kDelayed)) || state.placing.is_pending();
   if (any_due) return filter.due_before;
-  // What is due later is delayed, unless somebody has reserved it before its time.
+  // A job that is due later is delayed, unless somebody has reserved it before its time.
   UtcMs last = 0;
-  constexpr Millis kTolerance = 1;  // the wall clock may go back so far without a step
+  constexpr Millis kTolerance = 1;  // how far the wall clock may go back without a step
   if (filter.admits_any(bit_of(JobState::kReady))) last = state.clock.utc() + kTolerance;
   if (tube.reserved > 0 && filter.admits_any(bit_of(JobState::kReserved)))
     last = std::max(last, tube.reserved_until);
@@ -61,8 +61,8 @@ ListedJob listed(EngineState& s, const JobRecord& job, JobState state) {
   return listed;
 }
 
-// In one step: places that are made, looks into lanes, and the jobs that one look reads. A look
-// into the lane of the look before reads twice as many.
+// Limits of one step: places that are made, reads of lanes, and the jobs of one read. If the same
+// lane is read again, the read takes twice as many.
 constexpr std::size_t kPlacesAtOnce = 1'024;
 constexpr std::size_t kLooksAtOnce = 32;
 constexpr std::size_t kLeastAtOnce = 2;
@@ -72,7 +72,7 @@ bool is_later(const JobCursor& one, const JobCursor& other) {
   return other.is_before(one);
 }
 
-// All places are the same then, so they are a heap.
+// All places are equal then, so they form a heap.
 void make_places(Tube& head, JobListing& list) {
   JobCursor place = list.next;
   for (std::size_t made = 0; made < kPlacesAtOnce; ++made) {
@@ -97,7 +97,7 @@ JobCursor pop(std::vector<JobCursor>& heap) {
   return place;
 }
 
-// Lists what was found in the lane with the earliest place, and moves the lane on.
+// Lists the jobs that were found in the lane with the earliest place, and moves the lane on.
 void list_from(EngineState& state, const NextListed& found, JobListing& list, std::size_t limit,
                std::vector<ListedJob>& meant) {
   list.incomplete = list.incomplete || found.incomplete;
@@ -202,7 +202,7 @@ Tube* NextListed::lane_of(EngineState& state, JobListing& list) {
   if (!list.filter.group.empty()) return state.tubes.find(*tube, list.filter.group);
   Tube* const lane = tube->lane_from(list.next.lane);
   if (lane == nullptr || !lane->is_lane() || lane->record.number == list.next.lane) return lane;
-  list.next.lane = lane->record.number;  // the one before is gone
+  list.next.lane = lane->record.number;  // the lane before is gone
   list.move_to({});
   return lane;
 }
@@ -253,12 +253,12 @@ std::vector<ListedJob> EngineReports::list_jobs(Now now, JobListing& list, std::
 
 // Lists of a tube with groups are merged: the jobs of all lanes come by due time.
 //
-// The list has a heap of places, one for each lane: no job of the lane that is still to be listed
-// stands before it. The lane with the earliest place is looked at, and its jobs are listed as long
-// as they stand before the places of all others. A place may be too early, never too late, so
-// nothing is kept of a lane but its place: what is listed was read in the same step.
+// The list has a heap of places, one for each lane: all jobs of the lane before the place are
+// listed. A step reads the lane with the earliest place, and lists its jobs as long as they stand
+// before the places of all others. A place may be too early, never too late. So only the places are
+// kept between steps: each step reads the jobs that it lists.
 //
-// A step looks at a few lanes, whatever their number. A page looks once at each lane that has jobs,
+// A step reads a few lanes, whatever their number. A page visits each lane that has jobs once,
 // because the heap is gone with the page.
 std::vector<ListedJob> NextListed::of_lanes(EngineState& state, Tube& head, JobListing& list,
                                             std::size_t limit) {
@@ -280,7 +280,7 @@ std::vector<ListedJob> NextListed::of_lanes(EngineState& state, Tube& head, JobL
         found = in(state, *lane, list.filter, heap.front(), at_once);
     } catch (const StoreError&) {
       if (meant.empty()) throw;
-      break;  // these are listed; the next call meets the error, if it lasts
+      break;  // list these; the next call meets the error, if it lasts
     }
     read += found.jobs.size();
     list_from(state, found, list, limit, meant);

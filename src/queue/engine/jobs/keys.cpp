@@ -25,7 +25,7 @@ void Keys::add_change(std::optional<KeyRecord> before, std::optional<KeyRecord> 
   appender_.add_key_change(std::move(before), std::move(after));
 }
 
-// Whoever puts a job again that was not done must not be told that it is there.
+// A producer that puts a job again because it was not done must not be told that it is there.
 void Keys::end(const JobRecord& job, Work work) {
   const JobExtras& extras = *job.extras;
   if (extras.key.empty()) return;

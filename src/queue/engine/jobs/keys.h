@@ -3,14 +3,14 @@
 //   keys.end(job, work);                        // the job is about to be deleted
 //   keys.sweep(budget);                         // forgets keys whose windows are over
 //
-// The store has a record of each key: which job has it, or had it and is done, and until when it
-// counts. That goes by steady time (engine_clock.h): a wall clock that is set ends no window. A
-// record whose time is over is as good as none. It is forgotten within about a second, together
-// with others that have ended meanwhile. The answer of a batch with a token stands among these
-// records, so that a client that got no answer can send the batch again.
+// The store has a record of each key: which job has it, or had it and is done, and until when the
+// key counts. That time is steady time (engine_clock.h), so setting the wall clock ends no window.
+// A record whose time is over has no effect. It is forgotten within about a second, together with
+// others that have ended meanwhile. The answer of a batch with a token is one of these records, so
+// that a client that got no answer can send the batch again.
 //
-// Owns when to look for keys that have ended. Invariant: no key whose job is gone ends before
-// `from_`.
+// Owns the time of the next search for keys that have ended. Invariant: no key whose job is gone
+// ends before `from_`.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@
 
 namespace carillon::queue {
 
-// The record of a batch's token, though its time may be over; or none.
+// The record of a batch's token; its time may be over.
 using BatchToken = std::optional<KeyRecord>;
 
 class Keys {
@@ -35,13 +35,13 @@ class Keys {
 
   // Gathers a change of a key.
   void add_change(std::optional<KeyRecord> before, std::optional<KeyRecord> after);
-  // The job is about to be deleted: gathers what becomes of its key.
+  // Gathers what happens to the key of a job that will be deleted.
   void end(const JobRecord& job, Work work);
   // Forgets keys that have ended, up to `budget` of them.
   void sweep(std::size_t budget);
-  // Steady time was set: looks at once.
+  // Steady time was set: the next sweep() searches at once.
   void clock_was_set() { sweep_at_ = 0; }
-  // Returns the steady time (ms) at which to look next; none if no key will end.
+  // Returns the steady time (ms) of the next search; none if no key will end.
   std::optional<Millis> next_sweep() const {
     return sweep_at_ == UINT64_MAX ? std::nullopt : std::optional(sweep_at_);
   }
@@ -59,16 +59,15 @@ class Keys {
   void check_invariants() const;
 
  private:
-  // A key will end when steady time comes to `when`: it is to be forgotten then, or about a second
-  // later.
+  // A key will end when steady time reaches `when`. Forgets it then, or about a second later.
   void sweep_not_after(Millis when);
 
   Store& store_;
   const EngineClock& clock_;
   Appender& appender_;
   Tubes& tubes_;
-  // No key whose job is gone ends before `from_`. Those that have ended are looked for at
-  // `sweep_at_`. Both are steady time, in ms.
+  // No key whose job is gone ends before `from_`. At `sweep_at_` the engine searches for keys that
+  // have ended. Both are steady time, in ms.
   Millis from_ = 0;
   Millis sweep_at_ = 0;
 };

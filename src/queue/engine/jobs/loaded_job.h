@@ -16,8 +16,8 @@ namespace carillon::queue {
 struct Client;
 struct Tube;
 
-// The timer is armed while the job is reserved: its expiry is the deadline. A delayed job has none;
-// its tube has one for all of them (Tube::due_time).
+// The timer is armed while the job is reserved: its expiry is the deadline. A delayed job does not
+// use it: its tube has one timer for all of them (Tube::due_time).
 struct LoadedJob : TimerNode {
   LoadedJob(const JobRecord& stored, Tube& in, Sequence since)
       : record(stored), history(stored.history), tube(&in), sequence(since) {}
@@ -27,10 +27,10 @@ struct LoadedJob : TimerNode {
 
   // As it is in the store.
   JobRecord record;
-  // Runs ahead of the record's history, and is stored along with the next change.
+  // Newer than the record's history; stored with the next change.
   JobHistory history;
   Tube* tube;
-  // Of the append that wrote the record. A client may be told of the job once that is durable.
+  // The append that wrote the record. A client may learn of the job once that append is durable.
   Sequence sequence;
   JobState state = JobState::kDelayed;
   bool took_token = false;      // when it was reserved last (throttle.h)

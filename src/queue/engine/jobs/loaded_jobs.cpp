@@ -198,7 +198,7 @@ void LoadedJobs::follow_the_clock(Tube& tube, bool back) {
       if (job.armed()) endings_.await_expiry(job);
     }
   }
-  // Jobs may have become ready that clients wait for: `advance` serves them then.
+  // Jobs may have become ready for which clients wait: `advance` serves them then.
   if (clients_.can_serve(head)) ripening_.look_now(head);
 }
 

@@ -1,7 +1,7 @@
 // The jobs in memory, and their moves.
 //
-// A job that is in memory is ready, delayed, reserved or *detached*: in none of the collections, on
-// the way from one to another. No command ends with a detached job.
+// A job in memory is ready, delayed, reserved or *detached*: in no collection, on its way from one
+// to another. No command ends with a detached job.
 //
 //   from                        move              to
 //   the store alone             add_to_memory     detached
@@ -11,8 +11,8 @@
 //   detached                    drop_from_memory  the store alone, or nothing if it was deleted
 //   ready, delayed, detached    Clients::hold     reserved
 //
-// Owns the jobs. Invariants: the record of each is the stored one; each is in its tube, once. What
-// is not in memory is found in the store.
+// Owns the jobs. Invariants: the record of each is the stored one; each is in its tube, once. All
+// other jobs are only in the store.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -46,7 +46,7 @@ class LoadedJobs {
         throttle_(throttle),
         placing_(placing) {}
 
-  // --- Looks
+  // --- Queries
 
   // Returns nullptr if the job is not in memory.
   LoadedJob* loaded(JobId id) const;
@@ -54,10 +54,10 @@ class LoadedJobs {
   LoadedJob* held_by(const Client& client, JobId id) const;
   // Returns the record of a job in memory or in the store; none if there is no such job.
   std::optional<JobRecord> record_of(JobId id) const;
-  Sequence durable_at(JobId id) const;  // must be durable before a client is told of the job
+  Sequence durable_at(JobId id) const;  // must be durable before a client learns of the job
   JobState state_of(const JobRecord& record) const;
   JobView view(const JobRecord& record) const;
-  // A client is to see the record: sets its expiry to what the wall clock will show then.
+  // Sets the record's expiry to what the wall clock will show then. For records that a client sees.
   void show_expiry(JobRecord& job) const;
   std::size_t size() const { return jobs_.size(); }
   // Calls `call` with each job.
@@ -74,12 +74,14 @@ class LoadedJobs {
   // Puts a detached job among the ready or the delayed ones. A far job leaves memory instead: `job`
   // is a dangling reference then.
   void enqueue(LoadedJob& job) noexcept;
-  // REQUIRES of both: the job is detached. Who waits for it gets it only when `serve` is called.
+  // REQUIRES of both: the job is detached. Clients that wait get the job only when `serve` is
+  // called.
   void drop_from_memory(LoadedJob& job) noexcept;
   void make_ready(LoadedJob& job) noexcept;
-  // A job that was stored, and is neither buried nor in memory, goes to where it belongs.
+  // Takes a job that was stored, and is neither buried nor in memory, to where it belongs.
   void take_in(const JobRecord& record) noexcept;
-  // The record of a job that nobody has reserved was changed by an append: moves it to its place.
+  // Moves a job to its place after an append has changed its record. REQUIRES: nobody has reserved
+  // it.
   void replaced(const JobRecord& before, const JobRecord& after) noexcept;
   // The wall clock was set. Orders the tube's delayed jobs and sets its timers anew. If it was set
   // `back`, the ready jobs whose due time is ahead again are delayed again.

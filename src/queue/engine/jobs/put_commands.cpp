@@ -1,4 +1,4 @@
-// Here the commands for producers are handled: use and put. Those of many jobs: batches.cpp.
+// The commands for producers: use and put. batches.cpp has the commands for many jobs.
 
 #include <algorithm>
 #include <string>

@@ -29,7 +29,7 @@ NeverRuns::NeverRuns(Millis due_in, Millis expires_in)
                             " ms, and be due in " + std::to_string(due_in) +
                             " ms: no worker would get it") {}
 
-// All of a spread counts: else it would be chance whether the job runs.
+// The whole spread counts: otherwise it would be chance whether the job runs.
 void Puts::require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread,
                                UtcMs expires) const {
   CARILLON_REQUIRE(clock_.fits(in, at), in, at.value_or(0));
@@ -69,7 +69,8 @@ PlannedPut Puts::check(Tube& tube, const PutOrder& order, JobId body_id) {
   check_attributes(order.attributes);
   if (!order.key.empty()) put.owner = store_.find_key(tube.record.number, order.key);
   if (put.owner) plan_conflict(order, put);
-  // A put that changes nothing is told why: perhaps it is sent again, later than the first time.
+  // A put that changes nothing must learn why: perhaps it is a repeat, and later than the first
+  // one.
   if (put.outcome.done() && !order.buried)
     require_time_to_run(due_in, order.due_at, spread, *expires);
   return put;
@@ -88,7 +89,8 @@ void Puts::check_attributes(std::string_view attributes) {
                               " bytes; the most is " + std::to_string(kMaxAttributes));
 }
 
-// So a put that is sent again learns what became of the first one.
+// The tube answers also a put that it would refuse, if it adds nothing: so a repeated put learns
+// the outcome of the first one.
 PlannedPut Puts::plan_of_client(Tube& tube, const PutOrder& order, const LargeBody& of,
                                 std::string_view body) {
   using Result = PutOutcome::Result;
@@ -151,7 +153,7 @@ bool Puts::is_ending(const JobRecord& job) const {
   return job.extras->cancel_asked || endings_.is_last(job.id);
 }
 
-// Sets what becomes of a put whose key is not free.
+// Decides the outcome of a put whose key is not free.
 void Puts::plan_conflict(const PutOrder& order, PlannedPut& put) {
   using Result = PutOutcome::Result;
   const KeyRecord& owner = *put.owner;
@@ -175,7 +177,7 @@ void Puts::plan_conflict(const PutOrder& order, PlannedPut& put) {
                  .durable_at = jobs_.durable_at(owner.id),
                  .owner = owner_of_key(*other)};
   const bool is_reserved = put.outcome.owner == KeyOwner::kReserved;
-  // A job that is ending will not run, so the producer learns that nothing was put.
+  // A job that is ending will not run, so the producer must learn that nothing was put.
   if (stands_in_the_way && !(is_reserved && is_ending(*other))) return;
   put.outcome.result = Result::kReserved;
   if (is_reserved) return;

@@ -42,25 +42,27 @@ class Puts {
   static void refuse_large(std::string_view body);
   static void check_attributes(std::string_view attributes);
 
-  // Looks at what a put into the tube meets. The spread is drawn from `body_id`. Gathers nothing.
+  // Checks what a put into the tube would do. The spread is drawn from `body_id`. Gathers nothing.
   PlannedPut check(Tube& tube, const PutOrder& order, JobId body_id);
   // Gathers a put into the tube if it can be carried out; a body in `bytes` has no id yet.
   PlannedPut plan(Tube& tube, const PutOrder& order, const LargeBody& body, std::string_view bytes);
-  // The same for a client. A tube that refuses it answers only one that adds nothing.
+  // The same for a client. A tube that refuses puts still answers a put that adds nothing.
   PlannedPut plan_of_client(Tube& tube, const PutOrder& order, const LargeBody& body,
                             std::string_view bytes);
-  // Does a planned put in memory. REQUIRES: its change was appended, and the time has not advanced.
+  // Carries out a planned put in memory. REQUIRES: its change was appended, and the time has not
+  // advanced.
   void finish(const PlannedPut& put) noexcept;
 
-  // Returns when a job expires (0: never), as PutOrder and Patch say; none if after kLastDue.
+  // Returns when a job expires (0: never), by the fields of a PutOrder or a Patch; none if that is
+  // after kLastDue.
   std::optional<UtcMs> expiry(Millis in, std::optional<UtcMs> at) const;
   std::int64_t lead_of_expiry(UtcMs expires, bool is_moment) const;
-  // Throws NeverRuns if a job expires by the time at which it is due, as PutOrder and Patch say,
-  // and that is still to come. `expires` is what expiry() returns. REQUIRES: the due time fits.
+  // Throws NeverRuns if a job would expire before it is due, or when it is due, and that time has
+  // not come yet. `expires` is what expiry() returns. REQUIRES: the due time fits.
   void require_time_to_run(Millis in, std::optional<UtcMs> at, Millis spread, UtcMs expires) const;
 
  private:
-  // Sets what becomes of a put whose key has an owner.
+  // Decides the outcome of a put whose key has an owner.
   void plan_conflict(const PutOrder& order, PlannedPut& put);
   // Returns true if no worker gets the reserved job again.
   bool is_ending(const JobRecord& job) const;

@@ -38,7 +38,7 @@ Tube& Removals::finish(const JobRecord& record) noexcept {
   return tube;
 }
 
-// The record may be that of the job in memory, which is gone then.
+// `record` may be that of the job in memory, and dangles then.
 Sequence Removals::remove(const JobRecord& record, Work work) {
   add(record, work);
   const Sequence sequence = appender_.append();

@@ -30,12 +30,12 @@ class Removals {
 
   // Returns the record of the job if the client may delete it.
   std::optional<JobRecord> record_for(const Client& client, JobId id) const;
-  // Whether deleting this job means that its work was done.
+  // Returns whether deleting this job means that its work was done.
   Work work_of(const JobRecord& record) const;
   // Gathers a deletion.
   void add(const JobRecord& record, Work work);
-  // Does a deletion in memory. Returns the tube, which may be unreferenced then, and to be served
-  // if it has limits. REQUIRES: it was appended.
+  // Carries out a deletion in memory. Returns the tube, which may be unreferenced then; the caller
+  // serves it if it has limits. REQUIRES: the deletion was appended.
   Tube& finish(const JobRecord& record) noexcept;
   // All of it. Returns the append.
   Sequence remove(const JobRecord& record, Work work);

@@ -1,4 +1,4 @@
-// Here dead jobs are deleted whose tube keeps them no longer (retention.h).
+// Deletes dead jobs whose time in their tube is over (retention.h).
 
 #include "queue/engine/jobs/retention.h"
 
@@ -33,7 +33,7 @@ void Retention::look_not_after(Tube& tube, Tick when) noexcept {
 void Retention::follow(Tube& tube) noexcept {
   if (retention_of(tube) == 0) {
     if (tube.retained) wheel_.cancel(tube.retained->time);
-    return tube.retained.reset();  // the timers of its lanes find out
+    return tube.retained.reset();  // the timers of its lanes will find out
   }
   retained_of(tube).lane = 1;
   look_not_after(tube, clock_.tick());
@@ -56,7 +56,7 @@ std::optional<UtcMs> Retention::end_of(const JobRecord& job, Millis kept) const 
   return extras.died > clock_.utc_from() ? end : std::max(end, counted.due);
 }
 
-// Those that have buried jobs are looked at next.
+// Visits lanes of the tube that have buried jobs, and awaits their ends.
 std::size_t Retention::look_at_lanes(Tube& tube, std::size_t budget) {
   std::uint32_t& next = tube.retained->lane;
   std::size_t looked = 0;
@@ -105,7 +105,7 @@ std::size_t Retention::go_on(Tube& tube, std::size_t budget, std::vector<std::ui
   if (over.empty()) return looked;
   emptied.push_back(tube.record.number);
   remove_all(over);
-  retained.from = over.back().burial + 1;  // a scan would find its way past those that are gone
+  retained.from = over.back().burial + 1;  // a scan would pass the erased entries
   return looked;
 }
 

@@ -31,8 +31,8 @@ void Ripening::await_due(Tube& tube) {
     wheel_.reschedule(tube.due_time, Moment{tick});
 }
 
-// A tube that many jobs of are due at once gets no more of the time than the others, however many
-// groups these jobs have: lanes share the turn of their tube.
+// A tube with many due jobs gets no more time than the others, however many groups these jobs have:
+// lanes share the turn of their tube.
 void Ripening::go_on(std::vector<Tube*>& ripe, std::size_t budget) {
   wheel_.advance(
       clock_.tick(),
@@ -61,7 +61,7 @@ bool Ripening::ripen(Tube& tube, std::size_t budget) {
   for (auto first = tube.due_from(); first && *first <= tube.ripe_until; first = tube.due_from()) {
     if (budget == 0) return false;
     Tube& lane = tube.groups ? *tube.groups->first_due()->tube : tube;
-    // That lane may have lost its first jobs: then the look counts.
+    // The lane may have lost its first jobs: then count the visit.
     budget -= std::max<std::size_t>(1, ripen_lane(lane, tube.ripe_until, budget));
     if (tube.groups) tube.groups->follow_due(lane);
   }

@@ -27,15 +27,15 @@ class Ripening {
 
   // The tube, or lane, has a delayed job in memory: arms the timer.
   void await_first_delayed(Tube& lane);
-  // Arms the timer of a tube, which is no lane, for its first delayed job and those of its lanes.
+  // Arms the timer of a tube that is no lane, for the first delayed job of it and of its lanes.
   void await_due(Tube& tube);
-  // The tube is to be looked at in this tick, or not before it is awaited anew.
+  // These check the tube in this tick, or not before a job of it is awaited again.
   void look_now(Tube& tube) { wheel_.reschedule(tube.due_time, Moment{clock_.tick()}); }
   void look_no_more(Tube& tube) { wheel_.cancel(tube.due_time); }
   // The tube goes.
   void forget(Tube& tube) noexcept;
 
-  // Makes up to `budget` due jobs ready, tube by tube. Adds those that are ripe then to `ripe`.
+  // Makes up to `budget` due jobs ready, tube by tube. Adds the tubes that are done to `ripe`.
   void go_on(std::vector<Tube*>& ripe, std::size_t budget);
 
   // Returns the next tick with something to do; one that has passed while tubes are ripening.
@@ -45,15 +45,15 @@ class Ripening {
   const EngineWheel& wheel() const { return wheel_; }
 
  private:
-  // Returns true if that was done for the tube and its lanes.
+  // Does so for a tube and its lanes. Returns true if it is done.
   bool ripen(Tube& tube, std::size_t budget);
-  // Does it for one lane, or the tube itself. Returns how many jobs became ready.
+  // Does so for one lane, or the tube itself. Returns how many jobs became ready.
   std::size_t ripen_lane(Tube& lane, UtcMs until, std::size_t budget);
 
   const EngineClock& clock_;
   EngineCounts& counts_;
   LoadedJobs& jobs_;
-  EngineWheel wheel_;  // of TubeTimer
+  EngineWheel wheel_;  // TubeTimers
   using Line = boost::intrusive::list<
       Tube, boost::intrusive::member_hook<Tube, boost::intrusive::list_member_hook<>,
                                           &Tube::ripening_hook>>;

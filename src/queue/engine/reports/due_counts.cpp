@@ -1,4 +1,4 @@
-// Here the jobs that will be due are counted by minute, hour or day (due_counts.h).
+// Counts the jobs that will be due by minute, hour or day (due_counts.h).
 
 #include "carillon/queue/due_counts.h"
 
@@ -24,7 +24,7 @@ std::size_t spans_of(const DueCounts& counts) {
   return counts.bounds.size() - 1;
 }
 
-// The span in which a job is due; spans_of() if it is due later.
+// Returns the span in which a job is due; spans_of() if it is due later.
 std::size_t span_of(const DueCounts& counts, UtcMs due) {
   const auto& bounds = counts.bounds;
   const auto end = std::upper_bound(bounds.begin() + 1, bounds.end(), due);
@@ -36,12 +36,12 @@ std::uint64_t& count_of(DueCounts& counts, UtcMs due) {
   return span < spans_of(counts) ? counts.jobs[span] : counts.later;
 }
 
-// The first span of which not all jobs were counted.
+// Returns the first span of which not all jobs were counted.
 std::size_t first_estimated(const DueCounts& counts) {
   return span_of(counts, counts.exact_until);
 }
 
-// Shares the jobs that were not counted among the spans, by their weights.
+// Divides the jobs that were not counted among the spans, by their weights.
 void share_the_rest(DueCounts& counts) {
   const std::uint64_t rest = counts.delayed - std::min(counts.delayed, counts.counted);
   const double sum = std::accumulate(counts.weights.begin(), counts.weights.end(), 0.0);
@@ -75,13 +75,13 @@ void end(const Tube& tube, DueCounts& counts) {
     counts.later += counts.delayed - std::min(counts.delayed, counts.counted);
     return;
   }
-  // All were looked at. What is left has a delay that goes on, though the wall clock has jumped
-  // over its end.
+  // All jobs were counted. Any that are left have delays that go on, though the wall clock has
+  // jumped over their ends.
   const std::uint64_t left = std::min(counts.delayed, tube.all_delayed());
   counts.jobs.front() += left - std::min(left, counts.counted);
 }
 
-// Begins with a lane of the tube (groups.h), or ends if there is none.
+// Begins with a lane of the tube (groups.h), or ends if `lane` is null.
 void go_to(const Tube& tube, const Tube* lane, DueCounts& counts) {
   if (lane == nullptr) return end(tube, counts);
   counts.lane = lane->record.number;
@@ -137,7 +137,7 @@ void estimate_spans(const DueEstimates& store, const Tube& lane, DueCounts& coun
   }
 }
 
-// Where to go on behind erased jobs: a sixteenth of a span later.
+// Returns where to go on behind erased jobs: a sixteenth of a span later.
 UtcMs behind_erased(const DueCounts& counts) {
   const UtcMs due = counts.next.due;
   const std::size_t span = span_of(counts, due);
@@ -145,7 +145,7 @@ UtcMs behind_erased(const DueCounts& counts) {
   return due + std::max<Millis>(1, (counts.bounds[span + 1] - counts.bounds[span]) / 16);
 }
 
-// Counts the next jobs that the store's estimates leave out.
+// Counts the next jobs in memory, which the store's estimates leave out.
 void count_next_in_memory(EngineState& s, const DueEstimates& store, Tube& tube, const Tube& lane,
                           DueCounts& counts) {
   using End = DueEstimates::InMemory::End;
@@ -158,7 +158,7 @@ void count_next_in_memory(EngineState& s, const DueEstimates& store, Tube& tube,
     ++counts.counted;
   }
   if (found.end == End::kNoMore) return pass(tube, lane, counts);
-  // The few jobs among so many erased ones are shared out with those in files.
+  // The few jobs among many erased ones are divided like those in files.
   if (found.end == End::kErased) counts.next = {behind_erased(counts), 0};
 }
 
@@ -185,7 +185,7 @@ void EngineReports::count_due(Now now, DueCounts& counts) {
   if (counts.jobs.empty()) begin(s, *tube, counts);
   const Tube* const lane = tube->lane_from(counts.lane);
   if (lane == nullptr || (lane->is_lane() && lane->record.number != counts.lane))
-    return go_to(*tube, lane, counts);  // the one before is gone
+    return go_to(*tube, lane, counts);  // the lane before is gone
   if (counts.exact_until == UINT64_MAX) return count_next(s, *tube, *lane, counts);
   estimate_next(s, *tube, *lane, counts);
 }

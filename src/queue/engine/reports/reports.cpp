@@ -15,7 +15,7 @@ namespace carillon::queue {
 
 namespace {
 
-// The tube's alone, without those of its groups.
+// The counts of the tube without its groups.
 JobCounts counts_of(const Tube& tube) {
   JobCounts counts;
   counts.urgent = tube.urgent_jobs();

@@ -1,4 +1,4 @@
-// Here the commands for endpoints are handled: set, remove, and the look-up of all.
+// The commands for endpoints: set, remove, and the look-up of all.
 
 #include <stdexcept>
 #include <string>
@@ -10,7 +10,7 @@ namespace carillon::queue {
 
 namespace {
 
-// Without `disabled`: the largest endpoint, too, can be disabled.
+// `disabled` does not count, so that even the largest endpoint can be disabled.
 std::size_t bytes_of(const Endpoint& endpoint) {
   std::size_t bytes = endpoint.url.size() + endpoint.tube.size();
   for (const std::string& secret : endpoint.secrets) bytes += secret.size();
@@ -35,7 +35,7 @@ Outcome EngineSchedules::set_endpoint(Now now, std::string_view name, const Endp
                     " endpoints, and may be no more");
   Endpoint stored = endpoint;
   stored.created = found == s.endpoints.end() ? s.clock.utc() : found->second.created;
-  // What needs memory comes before the append.
+  // Allocate before the append.
   Endpoints prepared;
   prepared.emplace(name, stored);
   s.appender.changes.endpoints.push_back({std::string(name), std::move(stored)});

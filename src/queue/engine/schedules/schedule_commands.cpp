@@ -1,5 +1,4 @@
-// Here the commands for schedules are handled: set, remove, pause, resume, trigger, and the
-// look-ups.
+// The commands for schedules: set, remove, pause, resume, trigger, and the look-ups.
 
 #include <algorithm>
 #include <stdexcept>

@@ -17,7 +17,7 @@ namespace {
 // The stored watermarks run ahead of the ids given by this many. A larger block means more ids
 // skipped after a crash; a smaller one more appends that carry watermarks.
 constexpr std::uint64_t kIdBlock = 1'000;
-// The stored time is at most about so far behind.
+// The stored time is at most about this far behind.
 constexpr Millis kTimeStep = 1'000;
 
 void count(TubeRecord& tube, const JobRecord& job, std::int64_t by) {

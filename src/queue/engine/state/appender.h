@@ -28,7 +28,7 @@ class Appender {
   Appender(Store& store, const EngineOptions& options, const EngineClock& clock,
            EngineCounts& counts, Tubes& tubes, Schedules& schedules, const Watermarks& stored);
 
-  // Gathers a change of one job. The changes of a command are gathered and appended at once.
+  // Gathers a change of one job. The changes of a command are gathered, and appended together.
   void add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
                   std::string_view body = {});
   void add_key_change(std::optional<KeyRecord> before, std::optional<KeyRecord> after);
@@ -60,13 +60,13 @@ class Appender {
   void failed(std::string why) { failure_ = std::move(why); }
   std::optional<std::string> take_failure() { return std::exchange(failure_, std::nullopt); }
 
-  Changes changes;  // being gathered
+  Changes changes;  // the changes that a command gathers
 
  private:
-  // Returns what is to be stored with these bounds.
+  // Returns the watermarks to store with these bounds.
   Watermarks watermarks(JobId ids, std::uint64_t burials) const;
   void add_lane_counts();
-  void appended() noexcept;  // the store has it: memory follows
+  void appended() noexcept;  // called after the store has the changes: memory follows
 
   Store& store_;
   const EngineOptions& options_;
@@ -75,7 +75,7 @@ class Appender {
   Tubes& tubes_;
   Schedules& schedules_;
   Watermarks stored_marks_;       // as they stand in the store
-  bool clock_is_stored_ = false;  // stored_marks_ has what is to be known of the clock
+  bool clock_is_stored_ = false;  // stored_marks_ has everything about the clock
   std::int64_t job_lead_;
   JobId next_id_;
   std::uint64_t next_burial_;

@@ -1,16 +1,16 @@
-// When the wall clock was set forward lately, and what that puts in doubt.
+// Remembers when the wall clock was set forward lately, and what is in doubt because of that.
 //
 //   rises.add({.shown = before, .to = after, .ahead = ahead_before, .noticed = uptime});
 //   rises.in_doubt(ahead, uptime)       // UTC may be wrong by this much, in ms
 //   rises.settle(ahead, utc)            // it was set back: since when was it wrong?
 //
-// A clock that is set forward by a second or more, or with which the machine boots, is perhaps
-// wrong. For a minute nothing is destroyed because of it: neither job nor key goes whose time has
-// come by that alone. If the clock is set back later, the time before the rise tells since when
-// schedules have decided by a wrong clock.
+// A clock that is set forward by a second or more may be wrong, and so may the clock after a boot.
+// For a minute nothing is destroyed because of it: a job or a key stays if its time has come only
+// by this rise. If the clock is set back later, the time before the rise says since when schedules
+// have decided by a wrong clock.
 //
 // *Uptime* starts as UTC when a store is first used, goes on with the monotonic clock, and stands
-// still while the machine is off. So a boot is a rise too: the wall clock has moved, uptime has
+// still while the machine is off. So a boot is a rise, too: the wall clock has moved on, uptime has
 // not. `ahead` is how far the wall clock is ahead of uptime, in ms.
 #pragma once
 
@@ -45,7 +45,7 @@ class ClockRises {
       return passed >= std::max(kConfirm, old.to - std::min(old.shown, old.to));
     });
     if (rises_.size() < kMost) return rises_.push_back(rise);
-    // The clock rises again and again: it is one rise.
+    // The clock rises again and again: count it as one rise.
     ClockRise& last = rises_.back();
     last.to = rise.to;
     last.noticed = rise.noticed;
@@ -53,7 +53,7 @@ class ClockRises {
   }
 
   // The wall clock was set back. Returns the moment from which on schedules have decided by a wrong
-  // clock what the present one has come to; none if there is no such moment.
+  // clock; none if there is no such moment.
   std::optional<UtcMs> settle(std::int64_t ahead, UtcMs utc) {
     std::optional<UtcMs> since;
     const auto note = [&since, utc](const ClockRise& rise) {
@@ -81,7 +81,7 @@ class ClockRises {
     }
     return 0;
   }
-  // The same for steady time, which rises with boots alone.
+  // The same for steady time, which rises only with boots.
   Millis steady_in_doubt(Millis uptime) const {
     Millis doubt = 0;
     for (const ClockRise& rise : rises_) doubt += is_in_doubt(rise, uptime) ? rise.gained : 0;

@@ -1,4 +1,4 @@
-// Here an engine starts and closes, clients come, and the passing of time takes effect (advance).
+// Starts and closes an engine, adds clients, and does what the passing of time makes due (advance).
 
 #include "carillon/queue/engine.h"
 
@@ -30,7 +30,7 @@ const EngineOptions& checked(const EngineOptions& options) {
   return options;
 }
 
-// An append each: together some 0.2 ms.
+// Each firing is an append: together they take some 0.2 ms.
 constexpr std::size_t kFiringsAtOnce = 16;
 
 std::int64_t lead_at_the_end(const Watermarks& stored, const EngineClock& clock) {
@@ -38,7 +38,8 @@ std::int64_t lead_at_the_end(const Watermarks& stored, const EngineClock& clock)
   return lead == kNoLead ? clock.lead() : lead;
 }
 
-// Gives up bodies whose put a crash has cut short. What it cannot give up, the next start does.
+// Gives up bodies whose put a crash has cut short. Bodies that it cannot give up are left to the
+// next start.
 void give_up(const std::vector<UnfinishedBody>& bodies, Appender& appender) try {
   for (const UnfinishedBody& body : bodies) {
     appender.changes.given_up = body;
@@ -76,7 +77,7 @@ EngineState::EngineState(Store& in, const EngineOptions& with, Recovered recover
     if (!tube.is_lane()) retention.follow(tube);
     throttle.take_over(tube);
   });
-  // What the present clock showed then: it may have been set back meanwhile.
+  // The time by the present clock, which may have been set back meanwhile.
   const std::int64_t set_back = std::min<std::int64_t>(0, clock.lead() - lead_before);
   const UtcMs last_known = appender.stored_time() + static_cast<UtcMs>(set_back);
   endpoints = std::move(recovered.endpoints);
@@ -99,8 +100,8 @@ void EngineState::advance(Now now) {
 
 void EngineState::advance(Now now, std::size_t step) {
   observe(now);
-  // First make ready all jobs that become ready now, and then hand them out: the lowest (priority,
-  // id) first. Otherwise a job that was put earlier would win over one of a lower priority.
+  // First make ready all jobs that become ready now, and then hand them out, the lowest (priority,
+  // id) first. Otherwise a job that was put earlier would go before one of a lower priority number.
   std::vector<Tube*> served;
   std::vector<std::uint32_t> emptied;
   ripening.go_on(served, step);

@@ -10,31 +10,31 @@
 // clock, over restarts of the process too. The *lead* is how far UTC is ahead of it. Slewing moves
 // both clocks alike, so the lead changes only when the wall clock is set: that is a *step*.
 //
-// A moment that a client named is due by UTC alone. A delay was counted from now, and now may have
-// been wrong: its record keeps the lead of that moment. The job is due when UTC has come to the due
-// time *and* steady time has come to where the delay ends. So a clock that was behind, and has been
-// put right since, makes no delay shorter.
+// A moment that a client has named is due by UTC only. A delay was counted from now, and now may
+// have been wrong: its record keeps the lead of that time. The job is due when UTC has come to the
+// due time *and* steady time has come to where the delay ends. So a clock that was behind, and has
+// been put right since, makes no delay shorter.
 //
 // For example, the store is first used when the clock shows 12:00 though it is 13:00, and a job is
 // put with a delay of 30 minutes. Its due time is 12:30, and the lead in its record is 0. Then the
 // clock is put right. The lead is 60 minutes now, so the delay ends at 12:30 + 60 minutes = 13:30.
 //
-// The monotonic clock starts anew when the machine boots. How far the wall clock was set meanwhile
-// is not known then. Steady time goes on with UTC, with these doubts:
+// The monotonic clock starts anew when the machine boots. Nobody knows then how far the wall clock
+// was set meanwhile. Steady time goes on with UTC, with these doubts:
 //  - It does not go back: if UTC is before the time that was stored last, the wall clock was set
-//    back by at least so much.
-//  - If the wall clock was set back before the boot, that was perhaps a mistake which the boot has
-//    mended. The lead rises as far as it was then, but not so far that steady time goes back.
-//  - If the wall clock is set back after the boot, it was perhaps ahead at the boot: steady time
-//    gives back what it has gained over the boot. So the lead falls by so much less. This is right
-//    for delays from before the boot. Those that were counted since then are known by their *era*,
-//    and are counted anew.
+//    back by at least the difference.
+//  - If the wall clock was set back before the boot, that may have been a mistake which the boot
+//    has mended. The lead rises as far as it was then, but not so far that steady time goes back.
+//  - If the wall clock is set back after the boot, it may have been ahead at the boot: steady time
+//    gives back what it has gained over the boot, and the lead falls less by this amount. This is
+//    right for delays from before the boot. Delays that were counted since then are known by their
+//    *era*, and are counted anew.
 //
-// What destroys is not decided by a moment's reading: see clock_rises.h. A key's window and a job's
-// `expires-in` end by steady time; what ends at a moment ends when UTC is beyond doubt.
+// Nothing is destroyed because of one reading of the clock: see clock_rises.h. A key's window and a
+// job's `expires-in` end by steady time. An expiry at a moment comes when UTC is beyond doubt.
 //
 // A deadline is counted from the *end* of the running millisecond and compared with its *start*. So
-// nothing is early by a fraction of a millisecond.
+// nothing is early, not even by a fraction of a millisecond.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,7 @@ namespace carillon::queue {
 
 class EngineClock {
  public:
-  // Goes on from what is stored. `boot` is EngineOptions::boot.
+  // Continues from what is stored. `boot` is EngineOptions::boot.
   EngineClock(Now now, const Watermarks& stored, std::string_view boot)
       : mono_ns_(now.mono_ns), utc_ns_(now.utc_ns), wall_ns_(wall_minus_mono(now)) {
     rises_ = ClockRises(stored.rises);
@@ -94,7 +94,7 @@ class EngineClock {
   }
 
   // Returns how far the wall clock was set forward since the last call (negative: back), in ns; 0
-  // if it was not, or by less than a millisecond.
+  // if it was not set, or by less than a millisecond.
   std::int64_t observe(Now now) {
     const UtcMs shown = utc();
     mono_ns_ = std::max(mono_ns_, now.mono_ns);
@@ -112,17 +112,17 @@ class EngineClock {
   UtcMs utc_from() const { return (utc_ns_ + kNs - 1) / kNs; }
   std::uint64_t mono_from() const { return (mono_ns_ + kNs - 1) / kNs; }
 
-  // --- What is beyond doubt. All ends of jobs and keys that destroy something go by that.
+  // --- Time beyond doubt. All ends of jobs and keys that destroy something go by it.
 
-  // Steady time, in ms: what a window is compared with, and counted from.
+  // Steady time, in ms: windows are compared with steady(), and counted from steady_from().
   Millis steady() const { return steady_ms(0) - std::min(steady_ms(0), steady_doubt()); }
   Millis steady_from() const { return steady_ms(kNs - 1); }
-  // Returns the tick at which steady() comes there, or at which the minute of a doubt is over.
+  // Returns the tick at which steady() reaches `steady`, or at which the minute of a doubt is over.
   Tick tick_of_steady(Millis steady) const {
     const std::int64_t at = static_cast<std::int64_t>(std::min(steady, kLastDue)) + lead_;
     return tick_surely_over(static_cast<UtcMs>(std::max<std::int64_t>(0, at)) + 1, steady_doubt());
   }
-  // Returns true if a moment has come, by a clock that nobody doubts.
+  // Returns true if a moment has come, by a clock beyond doubt.
   bool is_surely_over(UtcMs moment) const { return moment + doubt() <= utc(); }
   bool is_in_doubt() const { return doubt() > 0 || steady_doubt() > 0; }
   // Returns the tick at which is_surely_over() becomes true, or at which the minute of a doubt is
@@ -139,7 +139,7 @@ class EngineClock {
         static_cast<std::int64_t>(extras.expires) + (lead_ - extras.expires_lead) + kLeadError;
     return static_cast<UtcMs>(std::clamp<std::int64_t>(end, 1, kLastDue));
   }
-  // Returns true if no worker may get the job any more; if it is sure, it may be ended for that.
+  // Returns true if no worker may get the job any more. It may be ended only if the expiry is sure.
   bool has_expired(const JobRecord& job) const {
     if (!job.extras) return false;
     const UtcMs end = expiry_of(job);
@@ -167,7 +167,7 @@ class EngineClock {
 
   // In ms, rounded down.
   std::int64_t lead() const { return lead_; }
-  // Notes that the job's due time is counted from now.
+  // The job's due time is counted from now.
   void counts_from_now(JobRecord& job) const {
     job.lead = lead_;
     job.era = era_;
@@ -176,7 +176,7 @@ class EngineClock {
   bool fits(Millis in, std::optional<UtcMs> at) const {
     return at ? *at <= kLastDue : in <= kLastDue && utc_from() <= kLastDue - in;
   }
-  // Lets the job be due then, and sets its delay. REQUIRES: that fits.
+  // Makes the job due then, and sets its delay. REQUIRES: fits().
   void set_due(JobRecord& job, Millis in, std::optional<UtcMs> at) const {
     CARILLON_REQUIRE(fits(in, at), job.id, in, at.value_or(0));
     job.due = at.value_or(in > 0 ? utc_from() + in : utc());
@@ -185,7 +185,7 @@ class EngineClock {
     job.era = 0;
     if (!at) counts_from_now(job);
   }
-  // The lead that is stored; kNoLead if none is.
+  // The lead that is stored; kNoLead if no lead is stored.
   static std::int64_t lead_of(const Watermarks& stored) {
     if (stored.wall_ns == kNoLead || stored.steady_ns == kNoLead || stored.boot_lead == kNoLead)
       return kNoLead;
@@ -194,9 +194,9 @@ class EngineClock {
 
   // Returns the time that UTC will show when the job is due, if nobody sets the wall clock.
   UtcMs due_of(const JobRecord& job) const { return std::max(job.due, delay_end(job)); }
-  // Returns the time that UTC will show when the job's delay has passed by steady time; of a job
-  // whose due time a client has named, that due time. An end after which it is not early even
-  // though steady time is not exact.
+  // Returns the time that UTC will show when the job's delay has passed by steady time; if a client
+  // has named the due time, that due time. Rounded up, so that the job is not early although steady
+  // time is not exact.
   UtcMs delay_end(const JobRecord& job) const {
     if (job.lead == kNoLead || job.lead == lead_) return job.due;
     const std::int64_t end = static_cast<std::int64_t>(job.due) + (lead_ - job.lead) + kLeadError;
@@ -205,21 +205,21 @@ class EngineClock {
 
   // How much steady time has given back with the last step, in ms, rounded down.
   Millis given_back() const { return static_cast<Millis>(given_back_ns_ / kNsPerMs); }
-  // Returns true if the job's delay was counted after the boot and before steady time gave back: so
-  // that does not concern it, and delay_end() is too late by as much.
+  // Returns true if the job's delay was counted after the boot and before steady time gave back. So
+  // that step does not concern the job, and delay_end() is too late by given_back().
   bool is_before_giving_back(const JobRecord& job) const {
     return job.lead != kNoLead && job.era >= boot_era_ && job.era < era_;
   }
 
-  // Whole milliseconds that are surely left. Less than was asked for from the first moment on, as
-  // in beanstalkd: a deadline may have been set up to a millisecond before it was counted from.
+  // Whole milliseconds that are surely left. As in beanstalkd, this is less than was asked for from
+  // the first moment on: a deadline is counted from up to a millisecond after it was set.
   Millis left_until(UtcMs due) const { return left(due, utc_from()); }
   Millis left_until_mono(std::uint64_t ms) const { return left(ms, mono_from()); }
 
-  // What the wheels of due times run on: milliseconds on the grid of UTC, which never run back and
+  // The time of the wheels of due times: milliseconds on the grid of UTC, which never run back and
   // are as long as those of the monotonic clock.
   Tick tick() const { return tick_; }
-  // Returns the tick at which UTC comes to `ms`.
+  // Returns the tick at which UTC reaches `ms`.
   Tick tick_of(UtcMs ms) const {
     return static_cast<Tick>(std::max<std::int64_t>(0, static_cast<std::int64_t>(ms) - line_lead_));
   }
@@ -235,7 +235,7 @@ class EngineClock {
     return ms > UINT64_MAX / kNs ? UINT64_MAX : ms * kNs;
   }
 
-  // To be stored: see Watermarks.
+  // Values to be stored: see Watermarks.
   std::int64_t wall_ns() const { return wall_ns_; }
   std::int64_t steady_ns() const { return steady_ns_; }
   std::int64_t boot_lead() const { return boot_lead_; }
@@ -250,7 +250,7 @@ class EngineClock {
   static constexpr std::uint64_t kNs = 1'000'000;  // the same, for what is unsigned
   // ns. A larger difference than this is a step. The two clocks are not read at the same moment.
   static constexpr std::int64_t kTolerance = 1'000'000;
-  // ms. So far may the difference of two leads be too small: rounding, and the tolerance.
+  // ms. The difference of two leads may be too small by this much: rounding, and the tolerance.
   static constexpr std::int64_t kLeadError = 2;
 
   static std::int64_t wall_minus_mono(Now now) {
@@ -268,7 +268,7 @@ class EngineClock {
   Tick tick_surely_over(UtcMs moment, Millis doubt) const {
     return std::max(tick_of(moment), std::min(tick_of(moment + doubt), tick_beyond_doubt()));
   }
-  // The wall clock was `ahead` of uptime when it showed `shown` last.
+  // The wall clock was `ahead` of uptime when it last showed `shown`.
   void follow_rises(UtcMs shown, std::int64_t ahead, Millis gained) {
     const std::int64_t is_ahead = lead_of(wall_ns_, up_ns_);
     if (is_ahead - ahead >= ClockRises::kLarge) {
@@ -279,7 +279,7 @@ class EngineClock {
       has_settled_ = true;
     }
   }
-  // `shown`: what the wall clock has shown last before. Returns the step, or 0.
+  // `shown`: what the wall clock showed before. Returns the step, or 0.
   std::int64_t set_wall(std::int64_t wall_ns, UtcMs shown) {
     const std::int64_t step = wall_ns - wall_ns_;
     if (std::abs(step) <= kTolerance) return 0;
@@ -291,7 +291,7 @@ class EngineClock {
     wall_ns_ = wall_ns;
     lead_ = lead_of(wall_ns_, steady_ns_);
     line_lead_ = lead_of(wall_ns_, line_ns_);
-    // By the new steady time every lead before would have been higher.
+    // By the new steady time, every earlier lead would have been higher.
     if (given_back_ns_ > 0) {
       boot_lead_ += given_back_ns_ / kNsPerMs + 1;
       ++era_;
@@ -310,7 +310,8 @@ class EngineClock {
 
   std::uint64_t mono_ns_;
   std::uint64_t utc_ns_;
-  // Minus the monotonic clock: UTC as of the last step, steady time, the line of the ticks, uptime.
+  // Each minus the monotonic clock: UTC as of the last step, steady time, the line of the ticks,
+  // uptime.
   std::int64_t wall_ns_;
   std::int64_t steady_ns_ = 0;
   std::int64_t line_ns_ = 0;

@@ -19,14 +19,14 @@ struct EngineCounts {
     tube.sums()->urgent += static_cast<std::uint64_t>(more_urgent);
   }
 
-  // Of all tubes together, far jobs too. `delayed` and `loaded` are not kept here.
+  // For all tubes together, with far jobs. `delayed` and `loaded` are not kept here.
   JobCounts sums;
   std::uint64_t scheduled = 0;
-  std::uint64_t waiting = 0;  // clients
-  std::size_t watches = 0;    // of all clients
+  std::uint64_t waiting = 0;  // clients that wait
+  std::size_t watches = 0;    // watches of all clients
   std::uint64_t timeouts = 0;
   std::uint64_t fired = 0;
-  std::uint64_t far_counts = 0;  // tubes that have one
+  std::uint64_t far_counts = 0;  // tubes that have a FarCount
   Lateness lateness;
   EngineTotals totals;
 };

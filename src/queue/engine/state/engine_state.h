@@ -55,7 +55,7 @@ struct EngineState {
   EngineState(const EngineState&) = delete;
   EngineState& operator=(const EngineState&) = delete;
 
-  // Reads the time. Every command does that first.
+  // Reads the time. Every command does this first.
   void observe(Now now) {
     appender.changes.clear();  // a command that gathered some may have thrown
     if (const std::int64_t step = clock.observe(now)) on_clock_step(step < 0);
@@ -90,7 +90,7 @@ struct EngineState {
   Endings endings;
   Schedules schedules;
   Endpoints endpoints;
-  std::uint64_t endpoint_changes = 0;  // so far
+  std::uint64_t endpoint_changes = 0;  // how many there were so far
 
  private:
   // The wall clock was set back, or forward.

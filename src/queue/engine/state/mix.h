@@ -1,5 +1,5 @@
-// Turns a number into one that looks random, always the same one: what an engine draws must not
-// depend on anything but its commands.
+// Turns a number into one that looks random, always the same one: what an engine draws must depend
+// only on its commands.
 #pragma once
 
 #include <cstdint>

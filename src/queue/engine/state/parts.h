@@ -28,7 +28,7 @@ class Throttle;
 class Tubes;
 struct EngineCounts;
 
-// A call of `advance` reads at most so many entries of a wheel, some 50 us of work, besides those
+// A call of `advance` reads at most this many entries of a wheel, some 50 us of work, besides those
 // that its limit allows.
 inline constexpr std::size_t kWheelEntries = 4'096;
 // Each part that waits for something has a wheel for its kind of timer. A tick is 1 ms: of

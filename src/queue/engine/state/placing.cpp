@@ -26,7 +26,7 @@ JobRecord counted_anew(const JobRecord& record, const EngineClock& clock) {
 }
 
 // Returns the end of the job's delay until the next step. If steady time gave something back in the
-// last step, and the delay was counted since the boot, the delay does not end later by that.
+// last step, and the delay was counted since the boot, the delay does not end that much later.
 UtcMs end_after_step(const JobRecord& record, const EngineClock& clock) {
   const UtcMs end = clock.delay_end(record);
   if (!clock.is_before_giving_back(record)) return end;

@@ -1,5 +1,5 @@
-// What a command has gathered of a put, or of the end of a reservation, and what is to be done in
-// memory once it is appended.
+// What a command has gathered about a put, or about the end of a reservation, and what must be done
+// in memory once it is appended.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct PlannedPut {
   std::optional<JobRecord> before;  // if it replaces a job
   JobRecord after;
   PutOutcome outcome;
-  std::optional<KeyRecord> owner = {};  // of its key
+  std::optional<KeyRecord> owner = {};  // the owner of its key
 
   // Returns none if nothing is put.
   detail::Rare<JobAsPut> job(std::string_view tube, std::string_view group) const {
@@ -24,7 +24,7 @@ struct PlannedPut {
   }
 };
 
-// Whether the work of a job that is deleted is done: then its key still counts for its window.
+// Whether a deleted job's work is done. If so, its key still counts for its window.
 enum class Work : std::uint8_t { kDone, kNotDone };
 
 struct PlannedEnd {
@@ -32,7 +32,7 @@ struct PlannedEnd {
   std::optional<JobRecord> after;  // none if the job is deleted
 };
 
-// Whose attempts a kick lets begin anew.
+// Which jobs get new attempts from a kick.
 enum class Anew : std::uint8_t { kOfBuried, kOfAll };
 
 }  // namespace carillon::queue

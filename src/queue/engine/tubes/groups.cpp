@@ -24,7 +24,7 @@ void add_one_job(Turn& turn) {
   ++turn.whole;
 }
 
-// Returns the last time of this one that is not after the other's.
+// Sets `turn` to its last possible time that is not after the other's.
 void round_down_to(Turn& turn, const Turn& other) {
   turn.whole = other.whole;
   turn.part = static_cast<std::uint32_t>(std::uint64_t{other.part} * turn.weight / other.weight);

@@ -2,15 +2,16 @@
 //
 // A job may name a group, a customer for instance. The jobs of one group of one tube are a *lane*:
 // a Tube of its own that no client can name, with its own order of due times, its own ready jobs
-// and its own part of memory. So a job is never looked for behind those of another group. What
+// and its own part of memory. So a job is found without passing the jobs of another group. What
 // clients know as the tube is the *head* of its lanes; jobs without a group are in the head itself.
 //
-// Of the lanes with ready jobs, those whose first job has the lowest priority number take turns:
-// weighted fair queueing by virtual time, as in Golestani, "A self-clocked fair queueing scheme for
-// broadband applications" (INFOCOM 1994). A lane has a time; the earliest goes next, and is
-// 1/weight later then. A lane that comes, or whose first job gets another priority, is 1/weight
-// later than the earliest one with that priority. So it has no credit for what it has not used, and
-// needs no memory of what it has. A job that is given back has had its turn. The contract:
+// Priority comes first: lanes take turns if they have ready jobs, and their first job has the
+// lowest priority number. They do so by weighted fair queueing in virtual time, as in Golestani, "A
+// self-clocked fair queueing scheme for broadband applications" (INFOCOM 1994). Each lane has a
+// time. The lane with the earliest time goes next; then its time moves on by 1/weight. A lane that
+// comes, or whose first job gets another priority, starts 1/weight after the earliest lane with
+// that priority. So it gets no credit for turns that it did not use, and nothing about it need be
+// remembered. A job that is given back has had its turn. The contract:
 //
 //   While lanes take turns with each other, there is a v such that each of them gets from
 //   weight * v - 1 to weight * v + 1 jobs.
@@ -33,7 +34,7 @@ namespace carillon::queue {
 class Groups;
 struct Tube;
 
-// What a lane, or the head, has of its place among the others.
+// The place of a lane, or of the head, among the others.
 struct Turn {
   Turn(Tube& of, Tube& in) : tube(&of), head(&in) {}
 
@@ -42,14 +43,14 @@ struct Turn {
   std::uint32_t weight = 1;
   bool rests = false;  // the group's own limits let no job go out (throttle.h): it is not in line
 
-  // While it is in line: the priority of its first job, and its time, whole + part / weight. Of two
-  // with the same time the one that has come there first goes first.
+  // While it is in line: the priority of its first job, and its time, whole + part / weight. If two
+  // have the same time, the one that has reached it first goes first.
   Priority priority = 0;
   std::uint32_t part = 0;
   std::uint64_t whole = 0;
   std::uint64_t arrival = 0;
 
-  // While it has delayed jobs in memory: none of these is due before this.
+  // While it has delayed jobs in memory: no such job is due before this.
   UtcMs due_from = 0;
 
   using Hook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
@@ -69,30 +70,31 @@ class Groups {
 
   // The tube is a lane from now on. REQUIRES: it has its `turn`.
   void add(Tube& lane) noexcept;
-  // REQUIRES: it has no jobs in memory.
+  // REQUIRES: the lane has no jobs in memory.
   void remove(Tube& lane);
   bool empty() const { return lanes_ == 0; }
   std::size_t size() const { return lanes_; }
 
-  // These return nullptr if there is none. The lane with this number, or else the next one:
+  // The following return nullptr if there is no such lane. The lane with this number, or else the
+  // next one:
   Tube* from_number(std::uint32_t number) const;
-  // One with buried jobs: a lane, or the head.
+  // A lane with buried jobs, or the head if it has some.
   Tube* with_buried() const { return buried_.empty() ? nullptr : buried_.front().tube; }
-  // The one of which a job goes out next.
+  // The lane, or the head, of which a job goes out next.
   Tube* first() const { return line_.empty() ? nullptr : line_.begin()->tube; }
 
-  // The one whose delayed jobs in memory are due first.
+  // The lane, or the head, whose delayed jobs in memory are due first.
   const Turn* first_due() const { return due_.empty() ? nullptr : &*due_.begin(); }
 
-  // The ready jobs of the lane, or the head, are others than before.
+  // The ready jobs of the lane, or the head, have changed.
   void follow(Tube& lane);
   // Call after the first delayed job of the lane has changed to an earlier one.
   void follow_due(Tube& lane) noexcept;
-  // Its limits let a job go out, or not.
+  // The lane's limits let a job go out, or do not.
   void let_rest(Tube& lane, bool rests);
-  // A job of it goes out, in its turn.
+  // A job of the lane goes out, in its turn.
   void charge(Tube& lane);
-  // Its settings, or the number of its buried jobs, are others than before.
+  // The lane's settings, or the number of its buried jobs, have changed.
   void follow_record(Tube& lane);
 
   // The head and all lanes together.
@@ -139,7 +141,7 @@ class Groups {
       Turn, boost::intrusive::member_hook<Turn, boost::intrusive::list_member_hook<>,
                                           &Turn::buried_hook>>;
 
-  // Returns the earliest one with the priority; nullptr if there is none.
+  // Returns the earliest lane with the priority; nullptr if no lane has it.
   const Turn* first_with(Priority priority) const;
   void leave_line(Turn& turn);
   // REQUIRES: it has ready jobs, does not rest, and is not in line.
@@ -149,7 +151,7 @@ class Groups {
   std::size_t lanes_ = 0;
   std::uint64_t arrivals_ = 0;
   Line line_;
-  Numbers numbers_;  // of the lanes alone
+  Numbers numbers_;  // only lanes
   DueFirst due_;
   Buried buried_;
 };

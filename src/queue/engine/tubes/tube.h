@@ -30,10 +30,10 @@ struct TubeTimer : TimerNode {
 struct FarCount {
   explicit FarCount(Tube& of) : time(of) {}
 
-  // Far jobs before `counted`: those with a priority below kUrgentBelow, and all.
+  // The far jobs before `counted`: those with a priority below kUrgentBelow, and all.
   std::uint64_t urgent = 0;
   std::uint64_t ready = 0;
-  // At most the first (due, id) that is not due yet, as of the last look.
+  // At most the first (due, id) that was not due yet at the last count.
   DueKey counted{};
   // No other far job is due before this.
   UtcMs next = 0;
@@ -46,19 +46,19 @@ struct TubeLimits {
   TubeLimits(Tube& of, const Limits& limits, std::uint64_t now) : limiter(limits, now), wake(of) {}
 
   Limiter limiter;
-  // Armed while a client was refused for want of a token: no later than there is one.
+  // Armed while a client was refused for lack of a token: expires no later than a token comes.
   TubeTimer wake;
 };
 
-// Where the end of the retention of dead jobs is awaited (retention.h).
+// Awaits the end of the retention of dead jobs (retention.h).
 struct Retained {
   explicit Retained(Tube& of) : time(of) {}
 
-  // Armed while there may be such jobs: no later than the first one is to go.
+  // Armed while there may be dead jobs: expires no later than the first one must go.
   TubeTimer time;
-  // Jobs of the tube, or lane, that are buried with lower numbers are none.
+  // No dead job of the tube, or lane, is buried with a lower number.
   std::uint64_t from = 0;
-  // Of a tube with groups: the lanes from this number on are still to be looked at. 0: none is.
+  // In a tube with groups: the lanes from this number on must still be visited. 0: none.
   std::uint32_t lane = 0;
 };
 
@@ -80,34 +80,37 @@ struct Tube {
 
   bool paused() const { return pause_end.armed(); }
   bool ripening() const { return ripening_hook.is_linked(); }
-  // The tube that clients know: of a lane the one whose lane it is (groups.h).
+  // The tube that clients know: for a lane the tube of its group (groups.h).
   Tube& head() { return turn ? *turn->head : *this; }
   const Tube& head() const { return turn ? *turn->head : *this; }
   bool is_lane() const { return record.head != 0; }
-  // What is counted for the tube and its groups together; nullptr if it has none, and is no lane.
+  // The sums of the tube and its groups together; nullptr for a tube without groups.
   Groups::Sums* sums() { return turn ? &turn->head->groups->sums : nullptr; }
 
-  // The lane with this number, or the next one by number; of 0 the tube itself. nullptr: none.
+  // The lane with this number, or the next one by number; for 0 the tube itself. nullptr: no lane
+  // follows.
   Tube* lane_from(std::uint32_t number) {
     if (number == 0) return this;
     return groups ? groups->from_number(number) : nullptr;
   }
-  // The one after the lane, or after the tube itself, in that order.
+  // The lane after `lane`, which may be the tube itself, in that order.
   Tube* lane_after(const Tube& lane) {
     return lane_from(lane.is_lane() ? lane.record.number + 1 : 1);
   }
 
-  // Returns the ready job in memory that goes out next; nullptr if there is none. Of no lane.
+  // Returns the ready job in memory that goes out next; nullptr if no job is ready. REQUIRES: this
+  // is no lane.
   LoadedJob* first() {
     Tube* const lane = groups ? groups->first() : this;
     return lane == nullptr || lane->ready.empty() ? nullptr : &*lane->ready.begin();
   }
-  // Returns true if its ready jobs may go out. Of no lane.
+  // Returns true if its ready jobs may go out. REQUIRES: this is no lane.
   bool open() const {
     if (paused() || ripening()) return false;
     return groups != nullptr || !ready.empty();
   }
-  // No delayed job in memory is due before this; none if there is no such job. Of no lane.
+  // No delayed job in memory is due before this; none if there is no such job. REQUIRES: this is no
+  // lane.
   std::optional<UtcMs> due_from() const {
     if (groups) {
       const Turn* const first = groups->first_due();
@@ -115,8 +118,8 @@ struct Tube {
     }
     return delayed.empty() ? std::nullopt : std::optional(delayed.begin()->due_at);
   }
-  // Returns the client that has waited longest; nullptr if none waits. Takes out of the line those
-  // before it that wait no more.
+  // Returns the client that has waited longest; nullptr if no client waits. Removes from the line
+  // the clients before it that have stopped waiting.
   Client* first_waiting() {
     while (!waiting.empty() && !waiting.front().client->waiting) waiting.pop_front();
     return waiting.empty() ? nullptr : waiting.front().client;
@@ -131,26 +134,26 @@ struct Tube {
     --reserved;
     if (turn) --sums()->reserved;
   }
-  // Clients may put no jobs; schedules do.
+  // Clients may not put jobs; schedules may.
   bool refuses_puts() const { return record.settings && record.settings->refuses_puts; }
   bool referenced() const {
     return !record.empty() || users + watchers + schedules > 0 || groups != nullptr;
   }
 
-  // Jobs that are with workers, or were, and the end of that is not stored yet.
-  // Of a tube with groups, theirs too.
+  // Jobs that are with workers, or were and their end is not stored yet; in a tube with groups, all
+  // of them.
   std::uint64_t running() const {
     return groups ? groups->sums.reserved - groups->sums.ending : reserved - ending;
   }
   // Limits of the tube, or of the group and its tube, may hold it back.
   bool limited() const { return limits || head().limits; }
-  // Its rate of puts is another one, or it has none.
+  // The rate of puts has changed, or was removed.
   void follow_put_rate(std::uint64_t now) noexcept;
-  // Returns true if clients may put so many jobs now, by that rate.
+  // Returns true if the rate lets clients put this many jobs now.
   bool lets_put(std::uint64_t jobs, std::uint64_t now) const {
     return puts == nullptr || puts->tokens(now) >= jobs;
   }
-  // They have put so many. REQUIRES: they were let.
+  // Clients have put this many jobs. REQUIRES: lets_put().
   void count_puts(std::uint64_t jobs, std::uint64_t now) noexcept {
     if (puts) puts->take(jobs, now);
   }
@@ -170,7 +173,7 @@ struct Tube {
   // Jobs that are neither ready nor reserved nor buried, in memory or in the store alone.
   std::uint64_t delayed_jobs() const { return record.scheduled - ready_jobs() - reserved; }
 
-  // Of the tube and its groups together.
+  // For the tube and its groups together.
   std::uint64_t all_buried() const { return groups ? groups->sums.buried : record.buried; }
   std::uint64_t all_delayed() const {
     if (!groups) return delayed_jobs();
@@ -180,14 +183,14 @@ struct Tube {
   // As it is in the store, if the tube has jobs.
   TubeRecord record;
   JobSet<ByPriority> ready;
-  // Those in memory.
+  // The delayed jobs in memory.
   JobSet<ByDue> delayed;
-  // Of no lane. Armed while the tube, or one of its lanes, has such jobs and is not ripening: no
-  // later than the first of them is due.
+  // Not used in a lane. Armed while the tube, or a lane of it, has delayed jobs in memory and is
+  // not ripening: expires no later than the first of them is due.
   TubeTimer due_time;
   // While the tube is *ripening*, its delayed jobs that were due at `ripe_until` become ready,
   // those of its lanes too. Many may be due together, so that takes several steps. Until it is done
-  // no ready job goes out: another one may come before it. Of no lane.
+  // no ready job goes out, because another one may come before it. Not used in a lane.
   boost::intrusive::list_member_hook<> ripening_hook;
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
@@ -203,32 +206,32 @@ struct Tube {
   // cursor on, will find a new job that is due after it: no job is missed, and none is loaded
   // twice.
   DueKey cursor;
-  // Jobs that are not buried and in the store alone. What is left of a batch that was appended, and
-  // is not in memory yet, is not among them.
+  // Jobs that are not buried and only in the store. Jobs of a batch that was appended, and is not
+  // all in memory yet, do not count.
   std::uint64_t far = 0;
-  // No job that is in the store alone is due before this. Meaningless if there is none.
+  // No job that is only in the store is due before this. Meaningless while `far` is 0.
   UtcMs next_far = 0;
-  // True if jobs were left in the store because there was no room. They are loaded when there is.
+  // True if jobs were left in the store because memory had no room. They are loaded when it has.
   bool starved = false;
   // Made when the tube is starved, and kept until all jobs that are due are in memory.
   std::unique_ptr<FarCount> far_count;
 
   WaitingLine waiting;
   TubeTimer pause_end;
-  Millis pause = 0;                    // as asked for by the pause in force
-  std::unique_ptr<TubeLimits> limits;  // none if there are none
-  std::unique_ptr<Limiter> puts;       // the rate of puts; none if there is none
+  Millis pause = 0;                    // as the pause in force asked
+  std::unique_ptr<TubeLimits> limits;  // null: no limits
+  std::unique_ptr<Limiter> puts;       // the rate of puts; null: no rate
   TubeTimer load_time;
-  std::unique_ptr<Retained> retained;  // none if nothing of the tube is to go
+  std::unique_ptr<Retained> retained;  // null: no dead job of the tube must go
 
-  std::unique_ptr<Turn> turn;      // of a lane, and of a tube with groups
+  std::unique_ptr<Turn> turn;      // in a lane, and in a tube with groups
   std::unique_ptr<Groups> groups;  // while it has lanes
 
   std::size_t position = 0;  // in the engine's order of tubes, or of lanes
   std::uint64_t made = 0;    // the number of tubes made before it
   std::uint64_t users = 0;
   std::uint64_t watchers = 0;
-  std::uint64_t schedules = 0;  // that put jobs into it
+  std::uint64_t schedules = 0;  // schedules that put jobs into it
   std::uint64_t total = 0;
   std::uint64_t deletes = 0;
   std::uint64_t deaths = 0;

@@ -3,7 +3,7 @@
 //   TubeDirectory tubes;
 //   Tube& mail = tubes.add(std::make_unique<Tube>(record));
 //   tubes.find("mail") == &mail;
-//   tubes.find(mail, "customer-7");       // nullptr: no job of such a group is there
+//   tubes.find(mail, "customer-7");       // nullptr: no job of such a group exists
 //   tubes.remove(mail);
 //
 // O(1). Memory of a tube: about 65 bytes beside the Tube. Thread safety: none.

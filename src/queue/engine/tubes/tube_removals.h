@@ -1,4 +1,5 @@
-// The last tubes that were forgotten, while lists of all tubes are being read (tubes.cpp).
+// Remembers the last tubes that were forgotten, while lists of all tubes are being read
+// (tubes.cpp).
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,7 @@ class TubeRemovals {
     noted_.clear();
   }
 
-  // The tube is to be forgotten. No effect unless a list is being read.
+  // The tube will be forgotten. Does nothing unless a list is being read.
   void note(const Tube& gone, const Tube& last) {
     constexpr std::size_t kMost = 16'384;
     if (listings_ == 0) return;
@@ -52,7 +53,7 @@ class TubeRemovals {
 
  private:
   std::deque<Removal> noted_;
-  std::uint64_t dropped_ = 0;  // before the first of these
+  std::uint64_t dropped_ = 0;  // the removals before the first noted one
   std::size_t listings_ = 0;
 };
 

@@ -16,7 +16,7 @@ namespace carillon::queue {
 
 namespace {
 
-// About the memory of one tube.
+// The memory of one tube, about, in watches.
 constexpr std::size_t kWatchesOfATube = 12;
 
 void check_groups(const Tube& tube) {
@@ -41,7 +41,7 @@ void check_groups(const Tube& tube) {
 }
 
 constexpr std::size_t kNamesAtOnce = 128;
-constexpr std::size_t kTubesAtOnce = 1'024;  // those that are not in the list count too
+constexpr std::size_t kTubesAtOnce = 1'024;  // tubes that are not in the list count, too
 
 }  // namespace
 
@@ -93,8 +93,8 @@ Tube& Tubes::made(std::string_view name) {
   return tube;
 }
 
-// Groups come and go with their jobs, so all numbers may have been given once. 0 is of no tube, and
-// the last number has none after it (Tube::lane_after).
+// Groups come and go with their jobs, so all numbers may have been given once. No tube has the
+// number 0, nor the last number, because lane_after() adds 1.
 std::uint32_t Tubes::free_number() {
   while (next_number_ == 0 || next_number_ == UINT32_MAX || find(next_number_) != nullptr)
     ++next_number_;
@@ -205,9 +205,9 @@ void Tubes::check_invariants(const Tube& tube) const {
 
 // --- Lists
 //
-// A list is read by position in the order of tubes, and its length is told first. Meanwhile tubes
-// are made, which stand at the end; and tubes are forgotten: then the last one takes the position.
-// So each removal is noted, and a list that goes on looks at those since its last step:
+// A list is read by position in the order of tubes, and its length is sent first. Meanwhile tubes
+// are made, which stand at the end, and tubes are forgotten: then the last tube takes the position.
+// So each removal is noted, and a list that goes on reads the notes since its last step:
 //  - A tube that was forgotten ahead of the list is listed now.
 //  - A tube that has moved from ahead of the list to behind it is listed now.
 // A note serves all lists, so a removal costs the same for any number of them.

@@ -1,12 +1,11 @@
-// The tubes of an engine: found, made, listed, and forgotten when nothing refers to them any more.
+// Finds, makes and lists tubes, and forgets them when nothing refers to them any more.
 //
-//   Tube& mail = tubes.named("mail");                  // makes it if there is none
+//   Tube& mail = tubes.named("mail");                  // makes it if it does not exist
 //   Tube& lane = tubes.lane_named(mail, "customer-7"); // groups.h
 //   tubes.forget_if_unreferenced(mail);
 //
 // Owns all tubes and lanes, their order, and the tube `default`, which stays. Invariants: a tube is
-// found by its name and by its number; each knows its position; only what is referred to is
-// there.
+// found by its name and by its number; each knows its position; each is referred to.
 #pragma once
 
 #include <cstddef>
@@ -41,19 +40,20 @@ class Tubes {
 
   // --- One tube
 
-  // These return nullptr if there is none: by its name, its number, or of the group of a tube.
+  // These return nullptr if there is no such tube or lane.
   Tube* find(std::string_view name) const { return directory_.find(name); }
   Tube* find(std::uint32_t number) const { return directory_.find(number); }
   Tube* find(const Tube& head, std::string_view group) const {
     return directory_.find(head, group);
   }
-  // Throws StoreError if there is none: the store is damaged, as each stored job has its tube.
+  // Throws StoreError if it does not exist: the store is damaged, because each stored job has a
+  // tube.
   Tube& numbered(std::uint32_t number) const;
-  // Makes the tube if there is none. Throws OverLimit.
+  // Makes the tube if it does not exist. Throws OverLimit.
   Tube& named(std::string_view name);
   // The same for the lane of a group; without a group, returns the tube itself.
   Tube& lane_named(Tube& tube, std::string_view group);
-  // The same two without a limit.
+  // The same two, but without a limit.
   Tube& made(std::string_view name);
   Tube& made_lane(Tube& tube, std::string_view group);
   Tube& default_tube() const { return *default_; }
@@ -63,11 +63,11 @@ class Tubes {
   // Forgets a tube without jobs and clients. The tube `default` stays.
   void forget_if_unreferenced(Tube& tube) noexcept;
   void forget_if_unreferenced(std::uint32_t number) noexcept;
-  void forget_lane(const Tube& tube, std::string_view group);  // if it is not needed
+  void forget_lane(const Tube& tube, std::string_view group);  // does nothing if it is needed
 
   // --- All tubes
 
-  // At a start: takes over what is stored, and makes the tube `default`.
+  // At a start: adds the stored tubes, and makes the tube `default`.
   void take_over(std::vector<TubeRecord> records);
   // In beanstalkd's order, and without lanes.
   const std::deque<Tube*>& in_order() const { return order_; }
@@ -86,7 +86,7 @@ class Tubes {
   std::optional<std::vector<std::string>> next_of(std::optional<TubeListing>& list);
   void end_list(std::optional<TubeListing>& list);
 
-  // Aborts if something of the tube, or lane, is not as it must be. For tests.
+  // Aborts if an invariant of the tube or lane is broken. For tests.
   void check_invariants(const Tube& tube) const;
 
  private:
@@ -110,7 +110,7 @@ class Tubes {
   std::uint32_t next_number_ = 1;
   std::uint64_t made_so_far_ = 0;
   std::uint64_t name_bytes_ = 0;
-  TubeRemovals removals_;  // while lists of tubes are being read
+  TubeRemovals removals_;  // in use while lists of tubes are being read
 };
 
 }  // namespace carillon::queue

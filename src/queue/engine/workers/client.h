@@ -33,8 +33,8 @@ struct Watch {
 struct TubeListing {
   std::uint64_t made_before;    // the tubes in the list have a lower Tube::made
   std::uint64_t left;           // names that were not returned yet
-  std::uint64_t removals_seen;  // of all that ever were
-  std::size_t next = 0;         // position of the first tube that was not looked at
+  std::uint64_t removals_seen;  // how many removals it has read, of all that ever were
+  std::size_t next = 0;         // position of the first tube that was not visited
 };
 
 // The timer is armed while the client waits and a moment is known that will end its waiting: its
@@ -67,7 +67,7 @@ struct Client : TimerNode {
   Tube* tube_in_use = nullptr;
   // Never empty. In beanstalkd's order: when one goes, the last one takes its position.
   std::vector<std::unique_ptr<Watch>> watches;
-  ByTubeSet by_tube;  // of all watches
+  ByTubeSet by_tube;  // all watches
   // Only watches before this position may be linked into the lines of their tubes.
   std::size_t in_lines = 0;
   // Links it into Clients::leaving_lines_.
@@ -76,10 +76,10 @@ struct Client : TimerNode {
   InOrderReserved held;
   ByDeadlineSet deadlines;
   bool waiting = false;
-  // While waiting: it holds more jobs than its share, and so is in no tube's line.
+  // While waiting: it holds more jobs than its share, so it stands in no tube's line.
   bool over_share = false;
   std::optional<TubeListing> listing;
-  // While waiting: the monotonic ms of its time-out, or UINT64_MAX if it has none.
+  // While waiting: the monotonic ms of its time-out, or UINT64_MAX if it waits without one.
   std::uint64_t give_up_at = UINT64_MAX;
 };
 

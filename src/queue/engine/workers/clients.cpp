@@ -39,7 +39,7 @@ void check_client(const Client& client, ClientId id) {
 
 constexpr std::uint64_t kNever = UINT64_MAX;
 
-// How long a client that has too many jobs waits before it is looked at again, in ms.
+// How long a client that has too many jobs waits before it is checked again, in ms.
 constexpr std::uint64_t kShareWait = 100;
 
 }  // namespace
@@ -281,8 +281,8 @@ void Clients::serve(Tube& of) noexcept {
   while (can_serve(tube)) serve_next(tube);
 }
 
-// A heap of the tubes by their first ready jobs. While a tube is in it, its first job stays: only
-// serve_next() takes jobs away, and that is called for a tube that is out.
+// Uses a heap of the tubes by their first ready jobs. While a tube is in the heap, its first job
+// stays: only serve_next() takes jobs away, and it is called for a tube outside the heap.
 void Clients::serve(std::vector<Tube*>& those) noexcept {
   for (Tube*& tube : those) tube = &tube->head();
   std::sort(those.begin(), those.end());
@@ -321,7 +321,7 @@ bool Clients::may_hold_more(const Client& client) const {
 }
 
 void Clients::stand_in_lines(Client& client) {
-  leave_lines(client, client.in_lines);  // to stand at their ends
+  leave_lines(client, client.in_lines);  // so that it stands at the ends of the lines
   for (const auto& watch : client.watches) watch->tube->waiting.push_back(*watch);
   client.in_lines = client.watches.size();
 }

@@ -2,15 +2,15 @@
 //
 //   if (LoadedJob* job = clients.best_ready(client)) return clients.hand_over(client, *job);
 //   clients.start_waiting(client, 10'000);          // take_deliveries() has the answer later
-//   clients.serve(tube);                            // a job is ready: whoever waits for it gets it
+//   clients.serve(tube);                            // a job is ready: a client that waits gets it
 //
 // A client with many jobs or watches leaves them in steps: each call does a part, and clear_up()
 // the rest.
 //
 // Owns the clients, also those that have disconnected and still hold jobs, the wheels of their ttrs
 // and waits, and the deliveries that nobody has taken yet. Invariants: each reserved job has a
-// holder, or its end is queued (endings.h), and is on the wheel of ttrs; nobody waits while a job
-// that he may get is ready.
+// holder, or its end is queued (endings.h), and is on the wheel of ttrs; no client waits while a
+// job that it may get is ready.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -59,30 +59,30 @@ class Clients {
   void use(Client& client, Tube& tube);
   void watch(Client& client, Tube& tube);
   void unwatch(Watch& watch);
-  // Goes on with what clients have left behind.
+  // Clears up a part of what clients have left behind.
   void clear_up(std::size_t budget);
   bool has_left_anything() const { return !gone_.empty() || !leaving_lines_.empty(); }
 
   // --- Reserving
 
-  // Returns the ready job of the tube that goes out next; nullptr if none may go out now. The ends
-  // of those before it that have expired are queued, up to a few: `advance` goes on with the rest.
+  // Returns the ready job of the tube that goes out next; nullptr if none may go out now. Queues
+  // the ends of expired jobs before it, a few at most: `advance` goes on with the rest.
   LoadedJob* first_ready(Tube& tube);
   // Returns true if a client waits for the tube's first_ready().
   bool can_serve(Tube& tube) { return tube.first_waiting() != nullptr && first_ready(tube); }
-  // Returns the ready job that the client gets if it reserves now; nullptr if there is none.
+  // Returns the ready job that the client gets if it reserves now; nullptr if it gets no job.
   LoadedJob* best_ready(const Client& client);
-  bool is_hidden(const Client& client);  // perhaps, by expired ones, until `advance` ends these
+  bool is_hidden(const Client& client);  // maybe behind expired jobs, until `advance` ends these
   // Lets the client hold the ready job, and returns the Delivery.
   Delivery hand_over(Client& client, LoadedJob& job);
   void hold(Client& client, LoadedJob& job) noexcept;
-  // Gives the tube's ready jobs to the clients that wait for them; a lane stands for its tube.
-  // Frees nothing: a reference to a job or a tube stays valid.
+  // Gives the tube's ready jobs to the clients that wait for them; if `tube` is a lane, those of
+  // its head. Frees nothing: references to jobs and tubes stay valid.
   void serve(Tube& tube) noexcept;
   // The same for many tubes: the lowest (priority, id) of all goes out first. Empties `those`.
   void serve(std::vector<Tube*>& those) noexcept;
   void start_waiting(Client& client, std::optional<Millis> timeout);
-  // The waiting client gets this as its answer.
+  // Ends the client's wait with this answer.
   void end_waiting(Client& client, Delivery::Kind with);
   // Returns false if the client holds as many jobs as it may (EngineOptions::max_reserved).
   bool may_hold_more(const Client& client) const;
@@ -90,7 +90,7 @@ class Clients {
 
   // --- Reserved jobs
 
-  // The job is reserved: its ttr is over at this monotonic ms. Or it was, and this is another time.
+  // The ttr of the reserved job is over at this monotonic ms, and not at an earlier set time.
   void set_deadline(LoadedJob& job, std::uint64_t mono);
   void begin_reservation(LoadedJob& job, Client& holder, std::uint64_t mono) noexcept;
   void end_reservation(LoadedJob& job) noexcept;
@@ -105,26 +105,26 @@ class Clients {
   void advance_waits(std::size_t budget);
   const EngineWheel& ttrs() const { return ttrs_; }
   const EngineWheel& waits() const { return waits_; }
-  // Aborts if somebody waits in the tube, which is no lane, for whom a job is ready. For tests.
+  // Aborts if a client waits in the tube (no lane) though a job is ready for it. For tests.
   void check_invariants(Tube& tube) const;
-  // Aborts if something of a client is not as it must be. `reserved`: how many jobs are, `queued`:
-  // how many of these have ended, `in_lines`: how many entries the lines of tubes have. For tests.
+  // Aborts if an invariant of the clients is broken. `reserved` jobs are reserved, `queued` of them
+  // have ended, and the lines of tubes have `in_lines` entries. For tests.
   void check_invariants(std::uint64_t reserved, std::size_t queued, std::size_t in_lines) const;
 
  private:
-  // One call of a client that watches or holds much does at most so much of these.
+  // One call of a client that watches or holds many does at most this many of the following.
   static constexpr std::size_t kLeaveAtOnce = 64;
 
   // Takes up to `budget` watches of a client that does not wait out of the lines of their tubes.
-  // Returns how many it has looked at.
+  // Returns how many it has visited.
   std::size_t leave_lines(Client& client, std::size_t budget);
-  // Makes jobs of a client that has disconnected ready, and then ends its watches: up to `budget`
-  // of both together. Returns how many there were.
+  // Makes ready the jobs of a client that has disconnected, and then ends its watches: up to
+  // `budget` of both together. Returns how many it has ended.
   std::size_t give_up(Client& client, std::size_t budget);
   // REQUIRES: can_serve(tube).
   void serve_next(Tube& tube);
   void stand_in_lines(Client& client);
-  // The waiting client was over its share of reserved jobs and is not now.
+  // A waiting client that held too many jobs holds fewer now.
   void let_reserve(Client& client);
   // Arms the client's timer for the first moment that may end its waiting.
   void schedule_wake(Client& client);
@@ -141,13 +141,13 @@ class Clients {
   FarJobs& far_;
   Endings& endings_;
   Throttle& throttle_;
-  EngineWheel ttrs_;   // of LoadedJob: when a reserved job's ttr is over
-  EngineWheel waits_;  // of Client: when a client's waiting ends
+  EngineWheel ttrs_;   // LoadedJobs: when a reserved job's ttr is over
+  EngineWheel waits_;  // Clients: when a client's wait ends
   std::unordered_map<ClientId, std::unique_ptr<Client>> clients_;
   ClientId next_id_ = 1;
   // Clients that have disconnected, and still hold jobs or watch tubes. They take turns.
   std::list<std::unique_ptr<Client>> gone_;
-  // Clients that wait no more, and of which watches still stand in lines. They take turns.
+  // Clients that have stopped waiting, but still stand in lines of tubes. They take turns.
   using LeavingLines = boost::intrusive::list<
       Client, boost::intrusive::member_hook<Client, boost::intrusive::list_member_hook<>,
                                             &Client::leaving_hook>>;

@@ -27,11 +27,11 @@ void check_put_rate(const Limits& rate);
 
 class Limiter {
  public:
-  // `now`, here and below: ms of a clock that does not run back.
+  // Here and below, `now` is in ms of a clock that does not run back.
   Limiter(const Limits& limits, std::uint64_t now) : limits_(limits), at_(now) {}
 
-  // Other limits hold from now on. The bucket keeps its tokens, as far as they fit; if there was no
-  // rate, it is full.
+  // The limits have changed. The bucket keeps its tokens, as far as they fit; if it had no rate
+  // before, it is full.
   void set(const Limits& limits, std::uint64_t now) {
     const Limits before = limits_;
     const std::uint64_t had = before.rate == 0 ? 0 : parts(now);
@@ -52,7 +52,7 @@ class Limiter {
   // take(): there is a rate.
   std::uint64_t tokens(std::uint64_t now) const { return parts(now) / limits_.period; }
   std::uint64_t most_tokens() const { return full() / limits_.period; }
-  // Takes so many tokens. REQUIRES: there are as many.
+  // Takes this many tokens. REQUIRES: there are as many.
   void take(std::uint64_t tokens, std::uint64_t now) {
     const std::uint64_t left = parts(now);
     CARILLON_REQUIRE(tokens * limits_.period <= left, tokens, left, limits_.period);
@@ -78,8 +78,8 @@ class Limiter {
     parts_ = std::min(parts(now) + limits_.period, full());
     at_ = now;
   }
-  // Returns the first moment from `now` on at which there is a token, or so many, which are at most
-  // most_tokens().
+  // Returns the first moment from `now` on at which there are this many tokens. REQUIRES: they are
+  // at most most_tokens().
   std::uint64_t next_start(std::uint64_t now, std::uint64_t tokens = 1) const {
     if (limits_.rate == 0) return now;
     const std::uint64_t have = parts(now);
@@ -89,8 +89,7 @@ class Limiter {
   }
 
  private:
-  // `burst` tokens; and what comes in a millisecond fits on top of a token, so that no part of it
-  // is lost.
+  // `burst` tokens, and one millisecond's parts less one: so no part is lost while a token waits.
   std::uint64_t full() const {
     CARILLON_REQUIRE(limits_.rate > 0);
     return limits_.burst * limits_.period + limits_.rate - 1;
@@ -104,8 +103,8 @@ class Limiter {
   }
 
   Limits limits_;
-  std::uint64_t at_;         // when there were
-  std::uint64_t parts_ = 0;  // so many parts of tokens
+  std::uint64_t at_;         // when parts_ was right
+  std::uint64_t parts_ = 0;  // the parts of tokens at that moment
 };
 
 }  // namespace carillon::queue

@@ -15,7 +15,7 @@ namespace carillon::queue {
 
 namespace {
 
-// So many tubes that exist may be watched by each client, whatever the others do.
+// Each client may watch this many tubes that exist, whatever the others do.
 constexpr std::size_t kOwnWatches = 16;
 
 }  // namespace
@@ -97,7 +97,7 @@ std::optional<Delivery> EngineWorkers::reserve_job(ClientId id, Now now, JobId j
   LoadedJob* job = s.jobs.loaded(job_id);
   const bool was_buried = record->buried();
   if (was_buried) {
-    // The store has to know that the job is not buried any more: a crash must not bury it again.
+    // The store must know that the job is not buried any more: a crash must not bury it again.
     const JobRecord before = *record;
     record->revive(s.clock.has_expired(*record));
     record->due = s.clock.utc();
