@@ -20,10 +20,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +29,7 @@
 #include <vector>
 
 #include "carillon/require.h"
+#include "server/net/client_connection.h"
 #include "server/push/address_guard.h"
 #include "server/push/post.h"
 #include "server/push/target_url.h"
@@ -54,7 +52,7 @@ class PostConnection : public std::enable_shared_from_this<PostConnection> {
   void post(PostRequest request, std::chrono::milliseconds time, Done done);
   // Closes the connection; `done` is not called any more.
   void abort();
-  bool is_open() const { return stream_ != nullptr; }
+  bool is_open() const { return connection_ != nullptr; }
   // Returns true from post() until `done` is called, or abort().
   bool is_at_work() const { return done_ != nullptr; }
   // Returns false if the peer has closed the connection, or has sent bytes without a request: some
@@ -64,17 +62,11 @@ class PostConnection : public std::enable_shared_from_this<PostConnection> {
   const TargetUrl& target() const { return target_; }
 
  private:
-  using Stream = boost::asio::ssl::stream<boost::beast::tcp_stream>;
-
   boost::asio::awaitable<void> run(PostRequest request);
   boost::asio::awaitable<void> connect();
   boost::asio::awaitable<std::vector<boost::asio::ip::tcp::endpoint>> look_up();
-  boost::asio::awaitable<void> shake_hands(std::shared_ptr<Stream> stream);
+  boost::asio::awaitable<void> shake_hands(std::shared_ptr<ClientConnection> connection);
   boost::asio::awaitable<PostResult> exchange(const PostRequest& request);
-  template <typename Layer>
-  boost::asio::awaitable<PostResult> exchange_over(Layer& layer, const PostRequest& request);
-  template <typename Layer>
-  boost::asio::awaitable<void> send(Layer& layer, const PostRequest& request);
   void finish(PostResult result);
   void close();
 
@@ -84,11 +76,8 @@ class PostConnection : public std::enable_shared_from_this<PostConnection> {
   TargetUrl target_;
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::steady_timer timer_;
-  // Without TLS only its next layer is used.
-  std::shared_ptr<Stream> stream_;
-  boost::beast::flat_buffer buffer_;
+  std::shared_ptr<ClientConnection> connection_;
   Done done_;
-  bool answer_began_ = false;
   std::uint64_t attempts_ = 0;
   std::chrono::steady_clock::time_point began_;
 };
