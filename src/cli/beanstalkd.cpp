@@ -51,6 +51,7 @@ Options:
  -v       show version information
  -V       increase verbosity
  -h       show this help
+ --http ADDR        answer HTTP there, which Carillon's own commands need
  --tokens FILE      ask each client for a token (carillon serve --help)
  --allow-anonymous  listen beyond this machine without tokens
  --tls-cert FILE    speak TLS, with this certificate
@@ -67,12 +68,14 @@ constexpr char kTlsCert = '\3';
 constexpr char kTlsKey = '\4';
 constexpr char kAllowPlaintext = '\5';
 constexpr char kTlsClientCa = '\6';
+constexpr char kHttp = '\7';
 
 struct LongFlag {
   std::string_view name;
   char letter;
 };
 constexpr std::array kLongFlags = {LongFlag{"--help", 'h'},
+                                   LongFlag{"--http", kHttp},
                                    LongFlag{"--tokens", kTokens},
                                    LongFlag{"--allow-anonymous", kAllowAnonymous},
                                    LongFlag{"--tls-cert", kTlsCert},
@@ -199,6 +202,10 @@ Request read_flags(int argc, char** argv) {
         break;
       case 's':
         flags.number_of('s');
+        break;
+      case kHttp:
+        request.options.http_listen.push_back(
+            server::parse_address(flags.value_of(kHttp), server::kHttpPort));
         break;
       case kTokens:
         request.options.tokens = flags.value_of(kTokens);

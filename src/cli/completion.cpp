@@ -36,6 +36,7 @@ std::vector<Option> options_of_beanstalkd() {
           {{"-v"}, "Show the version", false},
           {{"-V"}, "Say more", false},
           {{"-h"}, "Show the help", false},
+          {{"--http"}, "Answer HTTP at this address, too", true},
           {{"--tokens"}, "Ask each client for one of the tokens in this file", true},
           {{"--allow-anonymous"}, "Listen beyond this machine without tokens", false},
           {{"--tls-cert"}, "Speak TLS, with this certificate", true},

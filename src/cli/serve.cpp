@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,7 @@ constexpr std::string_view kExamples = R"(Examples:
   carillon serve --listen unix:/run/carillon/c.sock --socket-group www-data
       no port, a Unix socket for the users of a group
   carillon serve --listen 127.0.0.1:11300 --listen '[::1]:11300'
+  carillon serve --listen 127.0.0.1:11400 --http none
   carillon serve --sync 50ms
       faster where syncs are slow; a crash of the machine may take back the last
       50 ms of what was acknowledged
@@ -44,6 +46,7 @@ Signals:
 struct Request {
   server::ServerOptions options;
   std::vector<server::Address> listen;
+  std::vector<std::optional<server::Address>> http;  // none: "none"
   spdlog::level::level_enum log_level = spdlog::level::info;
   server::LogFormat log_format = server::LogFormat::kText;
   std::optional<std::string> tls_cert;
@@ -98,31 +101,46 @@ void print_what_to_try(const std::vector<server::Address>& addresses,
 
 // Throws UsageError if an address was given twice: listening on it a second time would fail with a
 // misleading error. Port 0 is a different port each time, so it may be repeated.
-void check_no_address_twice(const std::vector<server::Address>& addresses) {
+void check_no_address_twice(const std::vector<server::Address>& addresses,
+                            std::string_view option) {
   std::set<std::string> seen;
   for (const server::Address& address : addresses) {
     const std::string name = server::to_string(address);
     const bool is_any_port = !address.is_unix() && address.port == 0;
     if (!is_any_port && !seen.insert(name).second) {
-      throw UsageError(fmt::format("--listen \"{}\" was given twice; once is enough", name));
+      throw UsageError(fmt::format("{} \"{}\" was given twice; once is enough", option, name));
     }
   }
 }
 
-// Without any address the server has both usual ones; whoever names one means these alone.
+// HTTP is answered beside each other address, unless addresses for it are named.
 void complete_addresses(Request& request) {
   server::ServerOptions& options = request.options;
-  if (!request.listen.empty()) {
-    options.listen = request.listen;
-  } else if (options.http_listen.empty()) {
-    options.http_listen = {{.host = "127.0.0.1", .port = server::kHttpPort, .path = {}}};
+  if (!request.listen.empty()) options.listen = request.listen;
+  check_no_address_twice(options.listen, "--listen");
+  if (request.http.empty()) {
+    options.http_is_named = false;
+    for (const server::Address& address : options.listen) try {
+        options.http_listen.push_back(server::http_beside(address));
+      } catch (const std::invalid_argument& error) {
+        throw UsageError(fmt::format("--listen {}", error.what()));
+      }
+    return;
   }
+  for (const auto& address : request.http)
+    if (address) options.http_listen.push_back(*address);
+  if (options.http_listen.size() != request.http.size() && request.http.size() > 1)
+    throw UsageError("--http none was given with other addresses");
+  check_no_address_twice(options.http_listen, "--http");
 }
 
 // Without a mode, only the user may connect, or the user and the group, whatever the umask is.
 void complete_access(server::ServerOptions& options) {
-  const bool any_unix = std::any_of(options.listen.begin(), options.listen.end(),
-                                    [](const auto& address) { return address.is_unix(); });
+  const auto any_of = [](const std::vector<server::Address>& addresses) {
+    return std::any_of(addresses.begin(), addresses.end(),
+                       [](const server::Address& address) { return address.is_unix(); });
+  };
+  const bool any_unix = any_of(options.listen) || any_of(options.http_listen);
   server::SocketAccess& access = options.access;
   if (!any_unix && (access.mode || access.group)) {
     throw UsageError(fmt::format("{} is for a Unix socket; write also --listen unix:PATH",
@@ -148,7 +166,6 @@ void complete_tls(Request& request) {
 void serve(Request& request, int& exit_code) {
   complete_addresses(request);
   complete_tls(request);
-  check_no_address_twice(request.options.listen);
   complete_access(request.options);
   server::log_to_stderr(request.log_level, request.log_format);
   if (request.log_format == server::LogFormat::kText)
@@ -201,12 +218,10 @@ void add_network(CLI::App& command, Request& request) {
       "several times (127.0.0.1:11300). Beyond this\n"
       "machine --tokens and --tls-cert are needed")
       .type_name("ADDR");
-  add_value(
-      command, "--http", options.http_listen,
-      [](const std::string& text) { return server::parse_address(text, server::kHttpPort); },
-      "Answer HTTP at this address, too; may be given\nseveral times (127.0.0.1:11380, unless "
-      "--listen\n"
-      "is given)")
+  add_value(command, "--http", request.http, parse_http,
+            "Where to answer HTTP, or none; may be given several\n"
+            "times (beside each --listen, at the port + 80:\n"
+            "127.0.0.1:11380; beside unix:PATH at PATH.http)")
       .type_name("ADDR");
   add_value(command, "--http-name", options.http_names, parse_host_name,
             "A name of this server that HTTP requests may use\nas their host, besides localhost")

@@ -77,6 +77,11 @@ std::string parse_file(std::string_view text) {
   return std::string(text);
 }
 
+std::optional<server::Address> parse_http(const std::string& text) {
+  if (text == "none") return std::nullopt;
+  return server::parse_address(text, server::kHttpPort);
+}
+
 std::string parse_host_name(std::string_view text) {
   constexpr std::string_view kBytes =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";

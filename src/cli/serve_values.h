@@ -14,11 +14,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "server/logging.h"
 #include "server/server.h"
+#include "server/text/address.h"
 
 namespace carillon::cli {
 
@@ -36,6 +38,8 @@ std::uint64_t parse_memory(std::string_view text);
 std::string parse_directory(std::string_view text);
 std::string parse_file(std::string_view text);
 
+// An address, or none: "none".
+std::optional<server::Address> parse_http(const std::string& text);
 // Letters, digits, - and . alone.
 std::string parse_host_name(std::string_view text);
 

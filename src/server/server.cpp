@@ -54,20 +54,31 @@ class SignalsHeldBack {
   sigset_t before_;
 };
 
-// Only inherited sockets listen already.
-std::vector<ListeningSocket> bind_sockets(const ServerOptions& options) {
-  std::vector<ListeningSocket> sockets = inherited_sockets();
-  if (!sockets.empty()) return sockets;
-  for (const Address& address : options.listen) {
-    for (ListeningSocket& socket : bind_to(address, options.access))
-      sockets.push_back(std::move(socket));
-  }
+void bind_http(const ServerOptions& options, std::vector<ListeningSocket>& sockets) try {
   for (const Address& address : options.http_listen) {
     for (ListeningSocket& socket : bind_to(address, options.access)) {
       socket.speak(Speaks::kHttp);
       sockets.push_back(std::move(socket));
     }
   }
+} catch (const base::StartError& error) {
+  if (options.http_is_named) throw;
+  throw base::StartError(fmt::format(
+      "{} (for HTTP: --http names other addresses, --http none does without it)", error.what()));
+}
+
+// Only inherited sockets listen already.
+std::vector<ListeningSocket> bind_sockets(const ServerOptions& options) {
+  std::vector<ListeningSocket> sockets = inherited_sockets();
+  const auto speaks_http = [](const ListeningSocket& one) { return one.speaks() == Speaks::kHttp; };
+  const bool has_http = std::any_of(sockets.begin(), sockets.end(), speaks_http);
+  if (sockets.empty()) {
+    for (const Address& address : options.listen) {
+      for (ListeningSocket& socket : bind_to(address, options.access))
+        sockets.push_back(std::move(socket));
+    }
+  }
+  if (!has_http) bind_http(options, sockets);
   return sockets;
 }
 

@@ -43,8 +43,11 @@ inline constexpr std::uint64_t kMinFreeDisk = 256 << 20;
 struct ServerOptions {
   // Where to listen, unless systemd passes sockets.
   std::vector<Address> listen = {{.host = "127.0.0.1", .port = kBeanstalkPort, .path = {}}};
-  // Where to answer HTTP; empty: nowhere.
+  // Where to answer HTTP; empty: nowhere. If systemd passes sockets, those that it calls http do,
+  // and these count only if it calls none so.
   std::vector<Address> http_listen = {};
+  // The user has named these. Else they follow from `listen`, and an error has to say what to do.
+  bool http_is_named = true;
   // The names, besides localhost, by which HTTP clients may call the server (http/session.h).
   std::vector<std::string> http_names = {};
   // The access to the Unix sockets among them.

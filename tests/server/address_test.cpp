@@ -76,5 +76,26 @@ TEST(Address, AMalformedAddressIsRefusedWithTheReason) {
     EXPECT_TRUE(address_error(text).ends_with(allowed)) << text;
 }
 
+TEST(Address, HttpIsAnsweredBesideIt) {
+  const auto beside = [](const char* text) { return to_string(http_beside(parse_address(text))); };
+  EXPECT_EQ(beside("127.0.0.1:11300"), "127.0.0.1:11380");
+  EXPECT_EQ(beside("[::1]:11400"), "[::1]:11480");
+  EXPECT_EQ(beside("localhost:0"), "localhost:0");
+  EXPECT_EQ(beside("unix:/run/c.sock"), "unix:/run/c.sock.http");
+  EXPECT_EQ(beside("host:65455"), "host:65535");
+  const auto fault = [&](const std::string& text) -> std::string {
+    try {
+      return beside(text.c_str());
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(fault("host:65456"),
+            "\"host:65456\": there is no port 65536 for HTTP beside it; name an address with "
+            "--http");
+  EXPECT_NE(fault("unix:" + std::string(103, 'p')).find("the limit is 107 for HTTP beside it"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace carillon::server

@@ -112,15 +112,21 @@ def _claim(port: int) -> bool:
     return True
 
 
+# How much higher the port is at which a server answers HTTP, unless it is told otherwise.
+HTTP_BESIDE = 80
+
+
 def free_port() -> int:
     """A port that nobody has now, and that the kernel gives to no outgoing connection. If it did,
     another test could take the port before the server does, or this one's connect() reach itself.
-    """
+    So is the port for HTTP beside it."""
     while True:
         port = random.randrange(16_000, 32_000)
-        with contextlib.suppress(OSError), socket.socket() as probe:
+        beside = port + HTTP_BESIDE
+        with contextlib.suppress(OSError), socket.socket() as probe, socket.socket() as other:
             probe.bind((HOST, port))
-            if _claim(port):
+            other.bind((HOST, beside))
+            if _claim(port) and _claim(beside):
                 return port
 
 
@@ -220,7 +226,7 @@ class Server:
         self.process.wait()
 
     def http_port(self) -> int:
-        """The port of `--http HOST:0`."""
+        """The first port for HTTP."""
         for _ in range(1_000):
             if found := re.search(r"listening on \S+:(\d+) \(HTTP", self.log()):
                 return int(found[1])

@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -53,6 +54,53 @@ class RefusalTest(unittest.TestCase):
             port = str(taken.getsockname()[1])
             self.refuses(port, "serve", "--data", self.data, "--listen", f"{HOST}:{port}")
             self.refuses(port, "beanstalkd", "-l", HOST, "-p", port)
+
+    def test_a_taken_port_for_http_beside_it(self):
+        port = daemon.free_port()
+        with socket.socket() as taken:
+            taken.bind((HOST, port + daemon.HTTP_BESIDE))
+            taken.listen()
+            listen = ("serve", "--data", self.data, "--listen", f"{HOST}:{port}")
+            self.refuses(f"{port + daemon.HTTP_BESIDE}: another program", *listen)
+            self.refuses("--http names other addresses, --http none does without it", *listen)
+            with daemon.carillon_serve(self.data, "--http", "none") as server:
+                server.connect().put(b"x")
+                self.assertNotIn("(HTTP", server.log())
+
+    def test_http_is_answered_beside_each_address(self):
+        with daemon.carillon_serve(self.data) as server:
+            self.assertEqual(server.http_port(), server.port + daemon.HTTP_BESIDE)
+        both = ("--listen", f"{HOST}:0", "--http", "none", "--http", f"{HOST}:0")
+        self.refuses("--http none was given with other addresses", "serve", *both)
+        self.refuses("there is no port 65580", "serve", "--listen", f"{HOST}:65500")
+
+    def test_sockets_that_systemd_passes(self):
+        """One that is called http answers HTTP, and then --http is ignored."""
+        pass_on = (
+            "import fcntl, os, sys\n"
+            "fds = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 20) for fd in sys.argv[1:3]]\n"
+            "for place, fd in enumerate(fds): os.dup2(fd, 3 + place)\n"
+            "names = {'LISTEN_FDS': '2', 'LISTEN_FDNAMES': 'carillon.socket:http'}\n"
+            "os.environ.update(names, LISTEN_PID=str(os.getpid()))\n"
+            "os.execv(sys.argv[3], sys.argv[3:])\n"
+        )
+        with socket.create_server((HOST, 0)) as line, socket.create_server((HOST, 0)) as http:
+            fds = (line.fileno(), http.fileno())
+            serve = (daemon.carillon_path(), "serve", "--data", self.data, "--http", "192.0.2.1:1")
+            with subprocess.Popen(
+                [sys.executable, "-c", pass_on, *map(str, fds), *serve],
+                pass_fds=fds,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            ) as process:
+                try:
+                    with Connection(line.getsockname()) as client:
+                        client.put(b"x")
+                    with socket.create_connection(http.getsockname()) as client:
+                        client.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+                        self.assertIn(b"200 OK", client.recv(100))
+                finally:
+                    process.terminate()
 
     def test_an_address_of_another_machine(self):
         self.refuses("192.0.2.1", "serve", "--data", self.data, "--listen", "192.0.2.1:11300")

@@ -100,6 +100,11 @@ class UnixSocketTest(unittest.TestCase):
         with self.serving("--socket-group", grp.getgrgid(own).gr_name, "--socket-mode", "600") as f:
             self.assertEqual([stat.filemode(f.st_mode), f.st_gid], ["srw-------", own])
 
+    def test_the_socket_for_http_is_as_its_neighbour(self):
+        with self.serving("--socket-group", str(os.getegid())):
+            self.assertEqual(stat.filemode(os.stat(self.path + ".http").st_mode), "srw-rw----")
+        self.assertFalse(os.path.exists(self.path + ".http"))
+
     @unittest.skipUnless(_ROOT, "only root can become another user")
     def test_another_user(self):
         group = str(pwd.getpwnam("nobody").pw_gid)

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -210,6 +211,8 @@ std::vector<ListeningSocket> inherited_sockets() {
   std::vector<ListeningSocket> sockets;
   const int count =
       number_in_environment("LISTEN_PID") == ::getpid() ? number_in_environment("LISTEN_FDS") : 0;
+  const char* const text = std::getenv("LISTEN_FDNAMES");
+  std::string_view names = text != nullptr ? text : "";
   for (int fd = kFirstInherited; fd < kFirstInherited + count; ++fd) {
     if (!is_listening_stream(fd)) {
       throw base::StartError(
@@ -218,6 +221,9 @@ std::vector<ListeningSocket> inherited_sockets() {
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
     sockets.push_back(describe(Descriptor(fd), false));
+    const std::string_view name = names.substr(0, names.find(':'));
+    names.remove_prefix(std::min(name.size() + 1, names.size()));
+    if (name == "http") sockets.back().speak(Speaks::kHttp);
   }
   for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
   return sockets;

@@ -72,7 +72,8 @@ std::vector<ListeningSocket> bind_to(const Address& address, const SocketAccess&
 std::vector<ListeningSocket> listen_on(const Address& address, const SocketAccess& access = {});
 
 // Returns the sockets that systemd has opened for this process (LISTEN_PID and LISTEN_FDS, which
-// are then removed from the environment), or none. Throws StartError if a descriptor is not a
+// are then removed from the environment), or none. Those that LISTEN_FDNAMES calls http
+// (FileDescriptorName=http) speak HTTP. Throws StartError if a descriptor is not a
 // listening stream socket.
 std::vector<ListeningSocket> inherited_sockets();
 

@@ -30,6 +30,16 @@ Address unix_address(std::string_view text) {
   return {.host = {}, .port = 0, .path = std::string(path)};
 }
 
+Address http_of(const Address& address) {
+  constexpr std::uint16_t kBeside = kHttpPort - kBeanstalkPort;
+  if (address.is_unix()) return unix_address(to_string(address) + ".http");
+  Address http = address;
+  if (http.port > UINT16_MAX - kBeside)
+    refuse(to_string(address), fmt::format("there is no port {}", http.port + kBeside));
+  if (http.port != 0) http.port = static_cast<std::uint16_t>(http.port + kBeside);
+  return http;
+}
+
 Authority split(std::string_view text) {
   try {
     return split_authority(text);
@@ -61,6 +71,13 @@ Address parse_address(std::string_view text, std::uint16_t default_port) {
   const auto port = parts.port ? read_port(*parts.port) : std::optional(default_port);
   if (!port) refuse(text, "the port is not a number from 0 to 65535");
   return {.host = std::string(parts.host), .port = *port, .path = {}};
+}
+
+Address http_beside(const Address& address) try {
+  return http_of(address);
+} catch (const std::invalid_argument& error) {
+  throw std::invalid_argument(
+      fmt::format("{} for HTTP beside it; name an address with --http", error.what()));
 }
 
 Address to_address(const sockaddr* address, socklen_t size) {

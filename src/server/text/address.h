@@ -33,6 +33,11 @@ struct Address {
 // with it, and what is allowed.
 Address parse_address(std::string_view text, std::uint16_t default_port = kBeanstalkPort);
 
+// Returns where a server that speaks the beanstalk protocol at `address` answers HTTP, unless it
+// was told otherwise: at port + 80 of the same host, or at unix:PATH.http. Port 0 stays. Throws
+// std::invalid_argument if there is no such port or path.
+Address http_beside(const Address& address);
+
 // Reads text that is only a port: 0 to 65535. Throws std::invalid_argument.
 std::uint16_t parse_port(std::string_view text);
 // The same; none if the text is not a port.
