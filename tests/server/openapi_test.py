@@ -276,6 +276,9 @@ class OpenApiTest(HttpCase):
             (200, "POST", "/v1/jobs:spread", {"filter": window, "over": "1h", "dry_run": True}),
             (400, "POST", "/v1/jobs:spread", {"filter": window, "over": "1s"}),
             (404, "POST", "/v1/jobs:spread", {"filter": dict(window, tube="none"), "over": "1h"}),
+            (200, "GET", "/v1/tubes/b2/due?by=hour&spans=3"),
+            (400, "GET", "/v1/tubes/b2/due?by=year"),
+            (404, "GET", "/v1/tubes/none/due"),
             (200, "GET", "/v1/wheel?tube=b2"),
             (400, "GET", "/v1/wheel"),
             (404, "GET", "/v1/wheel?tube=none"),
@@ -455,6 +458,9 @@ class OpenApiTest(HttpCase):
 
     def documents(self):
         self.statuses(
+            (400, "POST", "/v1/checkpoint", {"x": 1}),
+            (200, "POST", "/v1/checkpoint"),
+            (409, "POST", "/v1/checkpoint"),
             (200, "GET", "/v1/stats"),
             (200, "GET", "/v1/history"),
             (400, "GET", "/v1/history?seconds=0"),

@@ -267,6 +267,8 @@ const std::map<std::string_view, Sample> kSamples = {
     {"pauseTube", {"/v1/tubes/mail:pause", ""}},
     {"resumeTube", {"/v1/tubes/mail:resume", ""}},
     {"kickTube", {"/v1/tubes/mail:kick", ""}},
+    {"getDue", {"/v1/tubes/mail/due?by=hour", ""}},
+    {"createCheckpoint", {"/v1/checkpoint", "", 409}},  // jobs are in memory alone
     {"getGroup", {"/v1/tubes/mail/groups/g", ""}},
     {"patchGroup", {"/v1/tubes/mail/groups/g", R"({"weight":2})"}},
 };

@@ -141,6 +141,8 @@ const std::vector<Case> kRoutes = {
     {"GET /v1/tubes", "read", kOfNoTube},
     {"GET /v1/tubes/{tube}", "read"},
     {"PATCH /v1/tubes/{tube}", "admin"},
+    {"GET /v1/tubes/{tube}/due", "read"},
+    {"POST /v1/checkpoint", "admin"},
     {"POST /v1/tubes/{tube}:pause", "admin"},
     {"POST /v1/tubes/{tube}:resume", "admin"},
     {"POST /v1/tubes/{tube}:clear", "admin"},

@@ -149,7 +149,8 @@ void read_fields(Reader& reader, const Shape& shape, const json::object& from, v
     if (!is_there && field.rule.needed)
       reader.fault(field.name, fmt::format("is needed: {}", field.help));
   }
-  if (known < from.size()) fault_unknown(reader, shape, from, is_elsewhere);
+  if (known < from.size() && !reader.passes_over_unknown())
+    fault_unknown(reader, shape, from, is_elsewhere);
 }
 
 json::object write_fields(const Shape& shape, const void* from) {

@@ -172,9 +172,10 @@ inline constexpr Shape kShape = undescribed<T>();
 // The most faults that one answer names.
 inline constexpr std::size_t kMostFaults = 20;
 
-// What is read: a JSON; one of a PATCH, where null for what cannot be taken away is a fault; a
-// query; or headers. In the last two all values are texts.
-enum class Source : std::uint8_t { kJson, kPatch, kQuery, kHeaders };
+// What is read: a JSON; one of a PATCH, where null for what cannot be taken away is a fault; an
+// answer, in which a newer server may have further fields; a query; or headers. In the last two all
+// values are texts.
+enum class Source : std::uint8_t { kJson, kPatch, kAnswer, kQuery, kHeaders };
 
 class Reader {
  public:
@@ -182,6 +183,7 @@ class Reader {
       : source_(source), at_(source == Source::kQuery ? "?" : "") {}
 
   bool refuses_null() const { return source_ == Source::kPatch; }
+  bool passes_over_unknown() const { return source_ == Source::kAnswer; }
   // Numbers, true and false stand in texts.
   bool has_texts() const { return source_ == Source::kQuery || source_ == Source::kHeaders; }
   void fault(std::string_view field, std::string detail);

@@ -1,6 +1,8 @@
 // The rows of all operations, one after the other (operations.h).
 #include "server/api/operations.h"
 
+#include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 namespace carillon::server {
@@ -11,11 +13,21 @@ std::span<const Operation* const> operations() {
     for (const auto& rows :
          {put_operations(), batch_operations(), job_operations(), job_page_operations(),
           lease_operations(), bulk_operations(), dead_operations(), tube_operations(),
-          wheel_operations(), schedule_operations(), endpoint_operations(), status_operations()})
+          due_operations(), wheel_operations(), schedule_operations(), endpoint_operations(),
+          status_operations(), checkpoint_operations()})
       for (const Operation& row : rows) made.push_back(&row);
     return made;
   }();
   return all;
+}
+
+const Operation& operation_named(std::string_view name) {
+  const auto all = operations();
+  const auto found = std::find_if(all.begin(), all.end(), [name](const Operation* operation) {
+    return operation->name == name;
+  });
+  if (found == all.end()) throw std::logic_error("there is no operation of this name");
+  return **found;
 }
 
 }  // namespace carillon::server

@@ -10,6 +10,8 @@ namespace carillon::server {
 
 // In the order in which openapi.json has them.
 std::span<const Operation* const> operations();
+// Returns the row: of "kickTube". REQUIRES: there is one.
+const Operation& operation_named(std::string_view name);
 
 // Parts of them, each beside its functions.
 std::span<const Operation> put_operations();
@@ -24,5 +26,7 @@ std::span<const Operation> schedule_operations();
 std::span<const Operation> status_operations();
 std::span<const Operation> tube_operations();
 std::span<const Operation> wheel_operations();
+std::span<const Operation> due_operations();
+std::span<const Operation> checkpoint_operations();
 
 }  // namespace carillon::server

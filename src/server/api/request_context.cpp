@@ -103,6 +103,11 @@ void RequestContext::await_trial(OnTried then) {
   on_tried_ = std::move(then);
 }
 
+void RequestContext::await_checkpoint(OnCheckpoint then) {
+  awaits_ = Awaits::kCheckpoint;
+  on_checkpoint_ = std::move(then);
+}
+
 void RequestContext::later(Step then) {
   awaits_ = Awaits::kTurn;
   next_ = std::move(then);
@@ -131,6 +136,12 @@ void RequestContext::tried(const push::PostResult& result) {
   now_ = service_.now();
   awaits_ = Awaits::kNothing;
   std::exchange(on_tried_, {})(*this, result);
+}
+
+void RequestContext::checkpoint_made(const CheckpointResult& result) {
+  now_ = service_.now();
+  awaits_ = Awaits::kNothing;
+  std::exchange(on_checkpoint_, {})(*this, result);
 }
 
 void RequestContext::go_on() {

@@ -53,10 +53,19 @@ class RequestContext {
   using OnNoBody = std::function<void(RequestContext&, const Body&)>;
   using Again = void (*)(RequestContext&, queue::JobId);
   using OnDelivery = std::function<void(RequestContext&, const queue::Delivery&)>;
+  using OnCheckpoint = std::function<void(RequestContext&, const CheckpointResult&)>;
   using OnTried = std::function<void(RequestContext&, const push::PostResult&)>;
   using Step = std::function<void(RequestContext&)>;
   // What it asks for.
-  enum class Awaits : std::uint8_t { kNothing, kBody, kDelivery, kTrial, kTurn, kEvents };
+  enum class Awaits : std::uint8_t {
+    kNothing,
+    kBody,
+    kDelivery,
+    kTrial,
+    kCheckpoint,
+    kTurn,
+    kEvents
+  };
 
   // The caller must outlive the exchange.
   RequestContext(Service& service, queue::ClientId client, const Caller& caller, Request asked)
@@ -117,6 +126,8 @@ class RequestContext {
   void await_delivery(queue::ClientId worker, OnDelivery then);
   // `then` is called with what came of a trial that was begun for client().
   void await_trial(OnTried then);
+  // `then` is called with the checkpoint that was begun for client().
+  void await_checkpoint(OnCheckpoint then);
   // `then` is called in the next turn, when the store has room for another append.
   void later(Step then);
 
@@ -152,6 +163,7 @@ class RequestContext {
   void body_came(const Body& body);
   void delivered(const queue::Delivery& delivery);
   void tried(const push::PostResult& result);
+  void checkpoint_made(const CheckpointResult& result);
   void go_on();
 
  private:
@@ -169,6 +181,7 @@ class RequestContext {
   Again again_ = nullptr;
   OnDelivery on_delivery_;
   OnTried on_tried_;
+  OnCheckpoint on_checkpoint_;
   Step next_;
 };
 

@@ -157,6 +157,8 @@ Tube tube_of(const queue::TubeStats& stats) {
             .using_ = stats.using_,
             .watching = stats.watching,
             .waiting = stats.waiting,
+            .puts_too_fast = stats.puts_too_fast,
+            .dead_deleted = stats.dead_deleted,
             .paused = stats.pause > 0,
             .draining = stats.settings.refuses_puts,
             .limits = limits_of(stats.settings.limits, stats.settings.put_rate),

@@ -40,6 +40,7 @@ void Session::close() {
   if (state_ == State::kClosed) return;
   if (exchange_ || (asked_ && is_revoked_)) tell_of_the_end();
   service_.feed().leave(client_);
+  service_.checkpoint().end(client_);
   state_ = State::kClosed;
   once_.reset();
   exchange_.reset();
@@ -225,7 +226,8 @@ void Session::go_on() {
     if (input_ended_) service_.engine().stop_waiting(exchange_->awaited_worker());
     return;
   }
-  if (exchange_->awaits() == RequestContext::Awaits::kTrial) {
+  if (exchange_->awaits() == RequestContext::Awaits::kTrial ||
+      exchange_->awaits() == RequestContext::Awaits::kCheckpoint) {
     state_ = State::kTrying;
     return;
   }
@@ -292,6 +294,10 @@ void Session::deliver(const queue::Delivery& delivery) {
 
 void Session::tried(const push::PostResult& result) {
   if (state_ == State::kTrying) go_on_with([&](RequestContext& x) { x.tried(result); });
+}
+
+void Session::checkpoint_made(const CheckpointResult& result) {
+  if (state_ == State::kTrying) go_on_with([&](RequestContext& x) { x.checkpoint_made(result); });
 }
 
 void Session::end_of_input() {

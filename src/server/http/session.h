@@ -58,13 +58,13 @@ class Session final : public Protocol {
   void end_of_input() override;
   void deliver(const queue::Delivery& delivery) override;
   void body_read(const Body& body) override;
-  void checkpoint_made(const CheckpointResult&) override {}
+  void checkpoint_made(const CheckpointResult& result) override;
   void tried(const push::PostResult& result) override;
   void close() override;
   Wants wants() const override;
   bool mid_command() const override;
   bool awaits_head() const override { return state_ == State::kRequest && !reader_.has_header(); }
-  bool is_at_work() const override { return false; }
+  bool is_at_work() const override { return service_.checkpoint().held_by(client_); }
   bool is_known() const override { return caller_.is_known(); }
   bool answers_anybody() const override { return true; }
   bool may_go_on() override;
@@ -80,7 +80,7 @@ class Session final : public Protocol {
     kRequest,  // a request is next
     kReading,  // a body for the reply is being read
     kWaiting,  // a job is waited for
-    kTrying,   // an endpoint is being tried out
+    kTrying,   // an endpoint is being tried out, or a checkpoint made
     kWorking,  // a part of the request was carried out, and the next one is next
     kSending,  // the reply has a part of a large body, and more of it is next
     kTelling,  // the reply has no end: events of the feed
