@@ -29,6 +29,8 @@ class FileDescriptor {
 
   // Returns the descriptor, or -1 if this object holds none.
   int get() const { return fd_; }
+  // The same, and from now on the caller has to close it.
+  int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:

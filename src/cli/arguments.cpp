@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 
 #include "server/beanstalk/command.h"
 
@@ -29,42 +30,51 @@ std::optional<Number> read_number(std::string_view text, Number least, Number mo
   return number;
 }
 
-// The address, of which an environment variable has the default, and the token to show there.
-void add_address_option(CLI::App& command, const std::string& option, const char* variable,
-                        std::uint16_t port, ServerAddress& server) {
-  server::Address& address = server;
-  const auto set = [&address, option, variable, port](const std::string& text) {
-    // The message must name the source of the wrong text: the variable or the option.
+// Adds an option that names an address. Without it an environment variable has the address, if it
+// is set. `set` gets the text, and the name of what has it, and whether that is the variable.
+void add_address(
+    CLI::App& command, const std::string& option, const char* variable,
+    const std::string& description,
+    const std::function<void(const std::string& text, const std::string& name, bool)>& set) {
+  const auto parsed = [=](const std::string& text) {
+    // The message must name the source of a wrong text: the variable or the option.
     const char* value = std::getenv(variable);
-    const std::string name = value != nullptr && text == value ? variable : option;
-    const auto parse = [port](const std::string& from) {
-      return server::parse_address(from, port);
-    };
-    address = parse_argument(name, parse, text);
+    const bool is_of_variable = value != nullptr && text == value;
+    set(text, is_of_variable ? variable : option, is_of_variable);
   };
-  address = {.host = "127.0.0.1", .port = port, .path = {}};
-  command
-      .add_option_function<std::string>(
-          option, set,
-          fmt::format("HOST:PORT, [V6]:PORT or unix:PATH (default: the\n"
-                      "variable {}, else 127.0.0.1:{})",
-                      variable, port))
+  command.add_option_function<std::string>(option, parsed, description)
       ->type_name("ADDR")
       ->envname(variable);
-  add_text(
-      command, "--token-file", [&server](const std::string& text) { server.token_file = text; },
-      "File whose first line is the token to show there\n"
-      "(default: the variable CARILLON_TOKEN is the token)")
-      .type_name("FILE");
-  add_flag(command, "--tls", server.tls,
-           "Talk to it by TLS (also if the variable\nCARILLON_TLS is 1). CARILLON_TLS_CERT and\n"
-           "CARILLON_TLS_KEY name this client's certificate");
-  add_text(
-      command, "--tls-ca", [&server](const std::string& text) { server.tls_ca = text; },
-      "By TLS, and its certificate must be signed by one\n"
-      "in this file (default: the variable\n"
-      "CARILLON_TLS_CA, else what this system trusts)")
-      .type_name("FILE");
+}
+
+void add_addresses(CLI::App& command, ServerAddress& server) {
+  server::Address& line = server;
+  line = {.host = "127.0.0.1", .port = server::kBeanstalkPort, .path = {}};
+  const auto is_named = std::make_shared<bool>(false);
+  const auto set_server = [&line, is_named](const std::string& text, const std::string& name,
+                                            bool is_of_variable) {
+    const auto parse = [](const std::string& from) { return server::parse_address(from); };
+    line = parse_argument(name, parse, text);
+    *is_named = !is_of_variable;
+  };
+  add_address(command, "--server", kServerVariable,
+              "HOST:PORT, [V6]:PORT or unix:PATH (default: the\n"
+              "variable CARILLON_SERVER, else 127.0.0.1:11300)",
+              set_server);
+  // CLI11 calls these in the order in which they were added.
+  const auto set_http = [&server, is_named](const std::string& text, const std::string& name,
+                                            bool is_of_variable) {
+    if (is_of_variable && *is_named) return;
+    const auto parse = [](const std::string& from) {
+      return server::parse_address(from, server::kHttpPort);
+    };
+    server.has_http = text != "none";
+    if (server.has_http) server.http = parse_argument(name, parse, text);
+  };
+  add_address(command, "--http", kHttpVariable,
+              "Where it answers HTTP (default: the variable\n"
+              "CARILLON_HTTP, else at the port + 80, or PATH.http)",
+              set_http);
 }
 
 }  // namespace
@@ -142,6 +152,11 @@ Argument add_flag(CLI::App& command, const std::string& name, bool& value,
   return Argument(command.add_flag(name, value, description));
 }
 
+Argument add_flag(CLI::App& command, const std::string& name, const std::function<void()>& set,
+                  const std::string& description) {
+  return Argument(command.add_flag_callback(name, set, description));
+}
+
 Argument add_text(CLI::App& command, const std::string& name,
                   const std::function<void(const std::string&)>& set,
                   const std::string& description) {
@@ -156,11 +171,21 @@ Argument add_list(CLI::App& command, const std::string& name,
 }
 
 void add_server_option(CLI::App& command, ServerAddress& server) {
-  add_address_option(command, "--server", kServerVariable, server::kBeanstalkPort, server);
-}
-
-void add_http_option(CLI::App& command, ServerAddress& server) {
-  add_address_option(command, "--http", kHttpVariable, server::kHttpPort, server);
+  add_addresses(command, server);
+  add_text(
+      command, "--token-file", [&server](const std::string& text) { server.token_file = text; },
+      "File whose first line is the token to show there\n"
+      "(default: the variable CARILLON_TOKEN is the token)")
+      .type_name("FILE");
+  add_flag(command, "--tls", server.tls,
+           "Talk to it by TLS (also if the variable\nCARILLON_TLS is 1). CARILLON_TLS_CERT and\n"
+           "CARILLON_TLS_KEY name this client's certificate");
+  add_text(
+      command, "--tls-ca", [&server](const std::string& text) { server.tls_ca = text; },
+      "By TLS, and its certificate must be signed by one\n"
+      "in this file (default: the variable\n"
+      "CARILLON_TLS_CA, else what this system trusts)")
+      .type_name("FILE");
 }
 
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description) {

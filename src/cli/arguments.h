@@ -93,6 +93,10 @@ class Argument {
 Argument add_flag(CLI::App& command, const std::string& name, bool& value,
                   const std::string& description);
 
+// The same; calls `set` if it is given.
+Argument add_flag(CLI::App& command, const std::string& name, const std::function<void()>& set,
+                  const std::string& description);
+
 // Adds an argument that is given at most once; calls `set` with its text.
 Argument add_text(CLI::App& command, const std::string& name,
                   const std::function<void(const std::string&)>& set,
@@ -126,12 +130,10 @@ Argument add_value(CLI::App& command, const std::string& name, std::vector<Value
   return add_list(command, name, set, description);
 }
 
-// Adds --server ADDR and --token-file FILE. Default of the address: the environment variable
-// CARILLON_SERVER, else 127.0.0.1:11300.
+// Adds --server ADDR, --http ADDR, --token-file FILE, --tls and --tls-ca FILE. Defaults of the
+// addresses: the variables CARILLON_SERVER and CARILLON_HTTP, else 127.0.0.1:11300, and HTTP beside
+// it. Who names a server by --server means its HTTP, too, and not that of CARILLON_HTTP.
 void add_server_option(CLI::App& command, ServerAddress& server);
-// Adds --http ADDR and --token-file FILE, for commands that talk HTTP: CARILLON_HTTP, else
-// 127.0.0.1:11380.
-void add_http_option(CLI::App& command, ServerAddress& server);
 
 // Adds --tube TUBE, which may be given once.
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description);

@@ -13,8 +13,8 @@
 
 #include "carillon/queue/store.h"
 #include "carillon/queue/store_check.h"
+#include "cli/api.h"
 #include "cli/arguments.h"
-#include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/counted.h"
 #include "cli/directory_copy.h"
@@ -23,6 +23,8 @@
 #include "cli/progress.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
+#include "server/api/checkpoints.h"
+#include "server/api/status.h"
 #include "server/text/duration.h"
 
 namespace carillon::cli {
@@ -71,7 +73,7 @@ std::string result_json(const DirectoryCopy& copy, std::uint64_t number, millise
 
 // The checkpoint may be gone if the server has ended: it is removed with the connection, or by the
 // next start. A copy counts only if the connection has lasted to its end.
-void copy_checkpoint(Client& client, const std::string& path, DirectoryCopy& copy,
+void copy_checkpoint(Api& api, const std::string& path, DirectoryCopy& copy,
                      const StopSignals& signals, ProgressLine& line) {
   const auto began = Clock::now();
   try {
@@ -82,16 +84,16 @@ void copy_checkpoint(Client& client, const std::string& path, DirectoryCopy& cop
       line.show(progress_text(done, copy.bytes(), elapsed));
     });
   } catch (const Failure&) {
-    client.confirm_connection();
+    api.confirm_connection();
     throw;
   }
-  client.confirm_connection();
+  api.confirm_connection();
 }
 
-void check_access(Client& client, const std::string& path) {
+void check_access(Api& api, const std::string& path) {
   if (::access(path.c_str(), R_OK | X_OK) == 0) return;
   const int error = errno;
-  client.confirm_connection();
+  api.confirm_connection();
   const std::string_view advice = error == ENOENT   ? "; run the command on the server's machine"
                                   : error == EACCES ? "; run the command as the server's user"
                                                     : "";
@@ -133,12 +135,15 @@ int backup(const Request& request) {
   std::uint64_t number = 0;
   try {
     ProgressLine line;
-    Client client(Stream::connect(request.server, signals.fd()));
+    Api api(request.server, signals.fd());
     line.show("the server makes a checkpoint");
-    const Checkpoint checkpoint = client.checkpoint();
+    // The server writes to its disk, which may be slow, all that it has in memory.
+    api.set_patience(std::chrono::minutes(10));
+    const auto checkpoint =
+        api.call<server::Checkpoint>("createCheckpoint", server::AskedNothing());
     number = checkpoint.number;
-    check_access(client, checkpoint.path);
-    copy_checkpoint(client, checkpoint.path, copy, signals, line);
+    check_access(api, checkpoint.path);
+    copy_checkpoint(api, checkpoint.path, copy, signals, line);
     verify(copy, signals, line);
     copy.finish();
   } catch (const Interrupted&) {

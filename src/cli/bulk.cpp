@@ -1,27 +1,30 @@
 // `carillon retry`, `carillon move`, `carillon spread` and `carillon clear`: change many jobs of a
-// tube.
+// tube. Each is made from the row of its operation (server/api/bulk.h).
 
 #include "cli/bulk.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <boost/json.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/counted.h"
 #include "cli/job_export.h"
 #include "cli/output.h"
-#include "server/text/duration.h"
+#include "cli/stop_signals.h"
+#include "cli/wait.h"
 
 namespace carillon::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+namespace json = boost::json;
 
 constexpr const char* kRetryExamples =
     R"(Buried jobs, the dead ones too, become ready, and their attempts begin anew.
@@ -62,135 +65,151 @@ Examples:
   carillon clear mail --state dead
   carillon clear mail --all --dry-run)";
 
-// How often the progress is shown.
-constexpr auto kShown = std::chrono::seconds(1);
+// How often is looked how far it is, and how often that is shown.
+constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::seconds kShown{1};
 
-void add(CLI::App& app, int& exit_code, const std::string& name, const char* examples,
-         const BulkRequest& usual, std::string_view states) {
-  struct Request : BulkRequest {
-    ServerAddress server;
-  };
-  auto request = std::make_shared<Request>();
-  static_cast<BulkRequest&>(*request) = usual;
-  CLI::App& command = add_subcommand(app, name, examples);
-  add_value(command, "TUBE", request->tube, parse_tube, "The jobs of this tube")
-      .type_name("")
-      .required();
-  if (usual.verb == "move-jobs") {
-    add_value(command, "TO", request->to, parse_tube, "The tube that they move to")
-        .type_name("")
-        .required();
-  }
-  add_bulk_options(command, *request, states);
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] {
-    if (request->to == request->tube) throw UsageError("the two tubes are the same");
-    Client client(Stream::connect(request->server));
-    exit_code = change_many(client, *request);
-  });
-}
-
-std::string why_left(const BulkRequest& request, std::uint64_t jobs) {
-  const bool is_one = jobs == 1;
-  if (request.over.count() > 0) return is_one ? "it would have expired" : "they would have expired";
+std::string why_left(const server::ChangeInSteps& told) {
+  const bool is_one = told.left == 1;
+  if (told.over) return is_one ? "it would have expired" : "they would have expired";
   std::string held = is_one ? "a worker holds it" : "a worker holds them";
-  if (request.to.empty()) return held;
+  if (!told.to) return held;
   return held + ", or a job of the other tube has " + (is_one ? "its key" : "their key");
 }
 
-// Goes on where `all` ended. Says how far it came if that fails: what a reply that was lost would
-// have told of is not counted.
-std::optional<BulkAnswer> change_some(Client& client, const BulkRequest& request,
-                                      const std::string& options, const BulkAnswer& all) try {
-  return client.change_jobs(request.verb, request.tube,
-                            all.next ? options + " after=" + *all.next : options);
-} catch (const Unavailable& error) {
-  if (request.dry_run) throw;
-  throw Failure(fmt::format("{}; at least {} {} so far, run it again to go on", error.what(),
-                            counted(all.changed, "job"), request.done));
+// A change as the server tells of it: one that goes on has a state.
+struct Told : server::ChangeInSteps {
+  bool goes_on = false;
+};
+
+Told told_of(const json::object& answer) {
+  Told told;
+  server::Reader reader;
+  reader.pass_over_unknown();
+  server::ChangeInSteps& fields = told;
+  server::read_fields(reader, server::kShape<server::ChangeInSteps>, answer, &fields);
+  if (!reader.faults().empty())
+    throw Failure("the server answers a change with " + reader.faults().front().detail);
+  told.goes_on = answer.contains("state") && told.state == server::ChangeState::kRunning;
+  return told;
+}
+
+// How far a change came that did not come to its end.
+Failure unfinished(const Told& told, std::string_view why, const BulkWords& words) {
+  if (told.dry_run) return Failure(std::string(why));
+  return Failure(fmt::format("{}; at least {} {} so far, run it again to go on", why,
+                             counted(told.changed, "job"), words.done));
+}
+
+// Waits for the end of a change that goes on without this client.
+Told wait_for_end(Api& api, Told told, const BulkWords& words, const StopSignals& signals) try {
+  const std::string path = fmt::format("/v1/operations/{}", told.id);
+  const bool shows = ::isatty(STDERR_FILENO) == 1;
+  auto shown = std::chrono::steady_clock::now();
+  while (told.goes_on) {
+    wait_for(-1, 0, kLook, signals.fd());
+    told = told_of(api.get(path));
+    if (!shows || !told.goes_on || std::chrono::steady_clock::now() - shown < kShown) continue;
+    shown = std::chrono::steady_clock::now();
+    remark(fmt::format("{} so far", told.changed));
+  }
+  return told;
+} catch (const Interrupted&) {
+  Api(api.server()).ask("DELETE", fmt::format("/v1/operations/{}", told.id));
+  throw unfinished(told, "interrupted", words);
+} catch (const Failure& error) {
+  throw unfinished(told, error.what(), words);
+}
+
+template <class Asks>
+struct Request {
+  ServerAddress server;
+  Asked asked;
+  bool all = false;
+};
+
+// Adds a command of which the row takes `Asks`.
+template <class Asks>
+void add(CLI::App& app, int& exit_code, const std::string& name, const char* examples,
+         const BulkWords& usual, std::string_view positionals, bool needs_filter = true) {
+  auto request = std::make_shared<Request<Asks>>();
+  CLI::App& command = add_subcommand(app, name, examples);
+  const AskedOptions options{.positionals = positionals, .without = "limit page_token"};
+  if (needs_filter) {
+    add_bulk_options<Asks>(command, request->asked, request->all, options);
+  } else {
+    request->asked.add_arguments(command, server::kShape<Asks>, options);
+  }
+  add_server_option(command, request->server);
+  when_parsed(command, [request, usual, needs_filter, &exit_code] {
+    const bool has_bounds =
+        request->asked.has("/filter/due_after") && request->asked.has("/filter/due_before");
+    if (!needs_filter && !has_bounds)
+      throw UsageError("say which jobs, by --due-after and --due-before");
+    const auto asked = request->asked.template read<Asks>();
+    if constexpr (requires { asked.to; })
+      if (asked.to == asked.filter.tube) throw UsageError("the two tubes are the same");
+    if (needs_filter && !request->all && !has_filter(request->asked))
+      throw UsageError(
+          "say which jobs, by --state, --group, --key-prefix, --due-after or --due-before; or "
+          "--all");
+    BulkWords words = usual;
+    words.tube = asked.filter.tube;
+    exit_code = change_many(request->server, asked, words);
+  });
 }
 
 }  // namespace
 
-void add_bulk_options(CLI::App& command, BulkRequest& request, std::string_view states) {
-  add_filter_options(command, request.filter, states);
-  add_flag(command, "--all", request.all, "All of them");
-  add_flag(command, "--dry-run", request.dry_run, "Only count them");
+bool has_filter(const Asked& asked) {
+  for (const char* const field :
+       {"state", "group", "key_prefix", "due_after", "due_before", "reason"})
+    if (asked.has(std::string("/filter/") + field)) return true;
+  return false;
 }
 
-int change_many(Client& client, const BulkRequest& request) {
-  if (request.filter.empty() && !request.all)
-    throw UsageError(
-        "say which jobs, by --state, --group, --key-prefix, --due-after or "
-        "--due-before; or "
-        "--all");
-  std::string options = request.filter.options();
-  if (!request.to.empty()) options += " to=" + request.to;
-  if (request.over.count() > 0) options += fmt::format(" over={}ms", request.over.count());
-  if (request.dry_run) options += " dry-run=yes";
-  const bool shows = ::isatty(STDERR_FILENO) == 1;
-  BulkAnswer all;
-  auto shown = Clock::now();
-  for (bool more = true; more; more = all.next.has_value()) {
-    const auto answer = change_some(client, request, options, all);
-    if (!answer) {
-      throw Failure(fmt::format(
-          "tube {} does not exist: it has no jobs, and nobody uses or watches it", request.tube));
-    }
-    all = {.changed = all.changed + answer->changed,
-           .left = all.left + answer->left,
-           .next = answer->next,
-           .incomplete = all.incomplete || answer->incomplete};
-    if (!shows || !all.next || Clock::now() - shown < kShown) continue;
-    shown = Clock::now();
-    remark(fmt::format("{} so far", all.changed));
+int change_many(const ServerAddress& server, const server::Shape& shape, const void* request,
+                const BulkWords& words) {
+  const StopSignals signals;
+  Api api(server, signals.fd());
+  Told told;
+  try {
+    told = told_of(api.ask_row(words.row, shape, request));
+  } catch (const Refusal& refusal) {
+    if (refusal.status != 404) throw_usage(refusal);
+    throw Failure(fmt::format(
+        "tube {} does not exist: it has no jobs, and nobody uses or watches it", words.tube));
   }
-  write_out(fmt::format("{}\n", all.changed));
-  if (all.incomplete) remark(missing_jobs(request.tube));
-  if (all.left == 0) return all.incomplete ? kFailure : kSuccess;
-  remark(fmt::format("{} cannot be {}: {}", all.left, request.done, why_left(request, all.left)));
+  if (told.goes_on) told = wait_for_end(api, std::move(told), words, signals);
+  if (told.error) throw unfinished(told, *told.error, words);
+  write_out(fmt::format("{}\n", told.changed));
+  const bool is_incomplete = told.incomplete.value_or(false);
+  if (is_incomplete) remark(missing_jobs(words.tube));
+  if (told.left == 0) return is_incomplete ? kFailure : kSuccess;
+  remark(fmt::format("{} cannot be {}: {}", told.left, words.done, why_left(told)));
   return kFailure;
 }
 
 void add_retry(CLI::App& app, int& exit_code) {
-  add(app, exit_code, "retry", kRetryExamples,
-      {.verb = "retry-jobs", .done = "retried", .tube = {}}, "buried, dead,\ndelayed (buried)");
+  add<server::ChangeJobs>(app, exit_code, "retry", kRetryExamples,
+                          {.row = "retryJobs", .done = "retried", .tube = {}}, "tube");
 }
 
 void add_move(CLI::App& app, int& exit_code) {
-  add(app, exit_code, "move", kMoveExamples, {.verb = "move-jobs", .done = "moved", .tube = {}},
-      "delayed,ready,\nburied,dead");
+  add<server::MoveJobs>(app, exit_code, "move", kMoveExamples,
+                        {.row = "moveJobs", .done = "moved", .tube = {}}, "tube to");
 }
 
 void add_spread(CLI::App& app, int& exit_code) {
-  struct Request : BulkRequest {
-    ServerAddress server;
-  };
-  auto request = std::make_shared<Request>();
-  request->verb = "spread-jobs";
-  request->done = "spread";
-  CLI::App& command = add_subcommand(app, "spread", kSpreadExamples);
-  add_value(command, "TUBE", request->tube, parse_tube, "The jobs of this tube")
-      .type_name("")
-      .required();
-  add_value(command, "--over", request->over, server::parse_duration,
-            "Deal them out over this long")
-      .type_name("DURATION")
-      .required();
-  add_filter_options(command, request->filter);
-  add_flag(command, "--dry-run", request->dry_run, "Only count them");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] {
-    if (!request->filter.due_after || !request->filter.due_before)
-      throw UsageError("say which jobs, by --due-after and --due-before");
-    Client client(Stream::connect(request->server));
-    exit_code = change_many(client, *request);
-  });
+  constexpr bool kNeedsFilter = false;  // its bounds are needed
+  add<server::SpreadJobs>(app, exit_code, "spread", kSpreadExamples,
+                          {.row = "spreadJobs", .done = "spread", .tube = {}}, "tube",
+                          kNeedsFilter);
 }
 
 void add_clear(CLI::App& app, int& exit_code) {
-  add(app, exit_code, "clear", kClearExamples,
-      {.verb = "cancel-jobs", .done = "deleted", .tube = {}}, "delayed,ready,\nburied,dead");
+  add<server::ChangeJobs>(app, exit_code, "clear", kClearExamples,
+                          {.row = "cancelJobs", .done = "deleted", .tube = {}}, "tube");
 }
 
 }  // namespace carillon::cli

@@ -1,33 +1,45 @@
 // Changes of many jobs of a tube, for `carillon retry`, `move`, `spread`, `clear` and `cancel`.
 //
-//   return change_many(client, {.verb = "cancel-jobs", .tube = "mail", .filter = filter});
+//   return change_many(server, "cancelJobs", asked.read<server::ChangeJobs>(), "deleted");
+//
+// A change that takes long goes on in the server; the command waits for it, and stops it when it is
+// interrupted.
 #pragma once
 
-#include <chrono>
+#include <boost/json/object.hpp>
 #include <string>
+#include <string_view>
 
-#include "cli/client.h"
-#include "cli/job_filter.h"
+#include "cli/asked.h"
+#include "cli/server_address.h"
+#include "server/api/bulk.h"
 
 namespace carillon::cli {
 
-struct BulkRequest {
-  std::string verb;  // of the protocol: "retry-jobs"
-  std::string done;  // of a message: "retried"
+// Adds --all and --dry-run, and the options that say which jobs.
+template <class Request>
+void add_bulk_options(CLI::App& command, Asked& asked, bool& all, const AskedOptions& options) {
+  asked.add_arguments(command, server::kShape<Request>, options);
+  add_flag(command, "--all", all, "All of them");
+}
+
+// Returns true if something but the tube says which jobs.
+bool has_filter(const Asked& asked);
+
+// What was asked for, in the words of a message.
+struct BulkWords {
+  std::string_view row;   // "moveJobs"
+  std::string_view done;  // "moved"
   std::string tube;
-  std::string to = {};                // of move-jobs
-  std::chrono::milliseconds over{0};  // of spread-jobs
-  JobFilter filter = {};
-  bool all = false;
-  bool dry_run = false;
 };
 
-// Adds the options that say which jobs: the filter, --all and --dry-run.
-void add_bulk_options(CLI::App& command, BulkRequest& request, std::string_view states);
-
 // Changes the jobs, prints how many, and says on standard error how far it is, and which were left.
-// Returns the exit code: 1 if some were left. Throws UsageError if neither a filter nor --all says
-// which jobs.
-int change_many(Client& client, const BulkRequest& request);
+// Returns the exit code: 1 if some were left.
+int change_many(const ServerAddress& server, const server::Shape& shape, const void* request,
+                const BulkWords& words);
+template <class Request>
+int change_many(const ServerAddress& server, const Request& request, const BulkWords& words) {
+  return change_many(server, server::kShape<Request>, &request, words);
+}
 
 }  // namespace carillon::cli

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/client.h"
@@ -34,13 +35,18 @@ struct Request {
   bool json = false;
 };
 
-// Returns false if the job is left.
-bool bury(const Request& request, Client& client, const NamedJob& job) {
+// Returns false if the job is left, and says why. `job` is its id, or key=KEY in the used tube.
+bool bury(const Request& request, Client& client, const std::string& job, const std::string& name) {
   const std::string options = request.priority ? fmt::format("pri={}", *request.priority) : "";
-  if (!is_changed("bury", job, client.bury_job(job.word, options))) return false;
+  const ChangeAnswer answer = client.bury_job(job, options);
+  if (answer != ChangeAnswer::kDone) {
+    remark(answer == ChangeAnswer::kReserved ? fmt::format("carillon bury: a worker holds {}", name)
+                                             : fmt::format("carillon bury: there is no {}", name));
+    return false;
+  }
   if (!request.json) {
-    write_out(fmt::format("buried {}\n", job.name));
-  } else if (const auto now = client.show_job(job.word)) {
+    write_out(fmt::format("buried {}\n", name));
+  } else if (const auto now = client.show_job(job)) {
     write_out(changed_json(*now));
   }
   return true;
@@ -50,8 +56,12 @@ int bury(const Request& request) {
   request.jobs.check();
   Client client(Stream::connect(request.server));
   bool all = true;
-  for (const NamedJob& job : request.jobs.all(client)) all = bury(request, client, job) && all;
-  return all ? kSuccess : kFailure;
+  const std::vector<NamedJob> jobs = request.jobs.all();
+  for (std::size_t i = 0; i < request.jobs.ids.size(); ++i)
+    all = bury(request, client, std::to_string(request.jobs.ids[i]), jobs[i].name) && all;
+  if (request.jobs.key.empty()) return all ? kSuccess : kFailure;
+  client.use(request.jobs.tube);
+  return bury(request, client, "key=" + request.jobs.key, jobs.front().name) ? kSuccess : kFailure;
 }
 
 }  // namespace

@@ -40,8 +40,6 @@ Examples:
 struct Request {
   std::string directory = "./carillon-data";
   ServerAddress server;
-  std::optional<server::Address> http =
-      server::Address{.host = "127.0.0.1", .port = server::kHttpPort, .path = {}};
   SecretFiles secrets;
   std::optional<std::string> salvage;
   bool json = false;
@@ -52,11 +50,6 @@ std::string parse_directory(std::string_view text) {
   return std::string(text);
 }
 
-std::optional<server::Address> parse_http(std::string_view text) {
-  if (text == "none") return std::nullopt;
-  return server::parse_address(text, server::kHttpPort);
-}
-
 // The clock first and last: so a step meanwhile is seen.
 Findings look(const Request& request, const StopSignals& signals) {
   Findings findings;
@@ -65,14 +58,10 @@ Findings look(const Request& request, const StopSignals& signals) {
   const std::optional<pid_t> user = user_of(request.directory);
   if (!user && has_store(request.directory)) check_store(request.directory, signals, findings);
   const RunningServer server = check_server(request.server, user, signals, findings);
-  if (server.answers && request.http) {
-    ServerAddress http = request.server;
-    static_cast<server::Address&>(http) = *request.http;
-    check_http(http, signals, findings);
-  }
+  if (server.answers && request.server.has_http) check_http(request.server, signals, findings);
   check_secrets(request.secrets, findings);
   check_port(request.server, findings);
-  if (request.http) check_port(*request.http, findings);
+  if (request.server.has_http) check_port(request.server.http_address(), findings);
   const std::optional<pid_t> process = server.pid ? server.pid : user;
   check_descriptors(process, findings);
   check_memory(process, findings);
@@ -114,9 +103,6 @@ void add_check(CLI::App& app, int& exit_code) {
       "Nothing else: copy what is whole of the data\ndirectory into a new one, and list the "
       "jobs that\nare not in DIR.lost, a line of JSON each")
       .type_name("DIR");
-  add_value(command, "--http", request->http, parse_http,
-            "Where the server answers HTTP, or none\n(127.0.0.1:11380)")
-      .type_name("ADDR");
   const auto add_file = [&](const std::string& name, std::optional<std::string>& file,
                             const std::string& description) {
     add_text(

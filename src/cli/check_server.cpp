@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/api.h"
 #include "cli/checks.h"
 #include "cli/client.h"
 #include "cli/counted.h"
-#include "cli/http_client.h"
 #include "cli/stats_fields.h"
 #include "cli/stream.h"
 
@@ -66,13 +66,6 @@ void check_socket(const server::Address& address, Findings& findings) {
   if ((entry.st_mode & 0002) == 0) return findings.ok("socket", text);
   findings.warn("socket", text + ": every user may connect",
                 "carillon serve --socket-group GROUP, without --socket-mode");
-}
-
-std::string fetch(Stream& stream, const std::string& target,
-                  const std::optional<std::string>& token) {
-  HttpAnswer answer = ask_http(stream, {.target = target}, token, kHttpPatience);
-  if (answer.status == 200) return std::move(answer.body);
-  throw Failure(fmt::format("{} answers {} to GET {}", stream.peer(), answer.status, target));
 }
 
 // The upper bounds of the buckets in which the median and the 99th percentile lie.
@@ -138,9 +131,10 @@ RunningServer check_server(const ServerAddress& address, std::optional<pid_t> us
 
 void check_http(const ServerAddress& address, const StopSignals& signals, Findings& findings) {
   try {
-    Stream stream = Stream::connect_without_token(address, signals.fd());
-    const Commits commits = read_commits(fetch(stream, "/metrics", address.token()));
-    const std::string at = "answers at " + server::to_string(address);
+    Api api(address, signals.fd());
+    api.set_patience(kHttpPatience);
+    const Commits commits = read_commits(api.fetch("GET", "/metrics"));
+    const std::string at = "answers at " + server::to_string(address.http_address());
     if (commits.count == 0) return findings.ok("http", at + "; no change has been synced yet");
     const std::string text =
         fmt::format("{}; {} for syncs: half within {:g} ms, 99 % within {:g} ms", at,

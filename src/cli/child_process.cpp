@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,6 +74,9 @@ void use_default_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// The limit of descriptors that commands have; none: this process's own.
+std::optional<rlimit> limit_of_children;
+
 [[noreturn]] void become(const Start& start) {
   const auto give_up = [&start] {
     const int error = errno;
@@ -85,6 +89,7 @@ void use_default_signals() {
   if (::getppid() != start.parent) ::_exit(kFailure);
   if (start.guard != nullptr) start.guard->watch(::getpid());
   use_default_signals();
+  if (limit_of_children) ::setrlimit(RLIMIT_NOFILE, &*limit_of_children);
   if (::dup2(start.standard_input, STDIN_FILENO) < 0) give_up();
   if (start.standard_error >= 0 && ::dup2(start.standard_error, STDERR_FILENO) < 0) give_up();
   ::execve(start.program, start.words, start.environment);
@@ -121,6 +126,14 @@ bool is_executable_file(const std::string& path) {
 }
 
 }  // namespace
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (!limit_of_children) limit_of_children = limit;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return is_executable_file(name) ? name : "";

@@ -34,6 +34,10 @@ struct ChildSettings {
 // slash. Returns an empty string if there is no such executable file.
 std::string find_program(const std::string& name);
 
+// Raises this process's limit of descriptors (`ulimit -n`) as far as allowed. The commands that it
+// runs have the limit that it had. REQUIRES: no other thread runs a command.
+void raise_descriptor_limit();
+
 // Not thread-safe; different threads may use different objects.
 class ChildProcess {
  public:

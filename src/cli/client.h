@@ -48,12 +48,6 @@ struct Job {
   std::string body;
 };
 
-// The files of the server's jobs at one moment.
-struct Checkpoint {
-  std::uint64_t number = 0;  // of the last change in them
-  std::string path;          // of their directory, on the server's machine
-};
-
 // When and how urgently a job is handed out, and for how long.
 struct PutOptions {
   std::chrono::milliseconds delay{0};
@@ -107,14 +101,6 @@ struct ListPage {
   bool incomplete = false;
 };
 
-// What became of a cancel.
-enum class CancelAnswer : std::uint8_t {
-  kCancelled,
-  kAsked,     // a worker holds the job, which is deleted when the worker is done with it
-  kReserved,  // a worker holds the job: nothing was changed
-  kNone,      // there is no such job
-};
-
 // What became of a change to a job that nobody may have reserved.
 enum class ChangeAnswer : std::uint8_t {
   kDone,
@@ -147,15 +133,6 @@ struct FailAnswer {
   Result result = Result::kNone;
   std::uint64_t attempts = 0;  // that have failed
   std::chrono::milliseconds delay{0};
-};
-
-// What came of a change of many jobs.
-struct BulkAnswer {
-  std::uint64_t changed = 0;
-  std::uint64_t left = 0;           // that could not be changed
-  std::optional<std::string> next;  // where to go on; none: nowhere
-  // Jobs that were meant may be missing: the server cannot read all records.
-  bool incomplete = false;
 };
 
 // The largest body that any server takes, in bytes: beanstalkd's with `-z`.
@@ -220,10 +197,6 @@ class Client {
   // The same for each of up to 1 000 jobs, with one command if the server is Carillon.
   std::vector<bool> delete_jobs(const std::vector<std::uint64_t>& ids);
 
-  // Deletes the job if nobody has reserved it; `job` is its id, or key=KEY in the used tube. With
-  // `ask`, a job that is reserved is deleted when its worker is done with it.
-  CancelAnswer cancel(const std::string& job, bool ask);
-
   // release(), bury() and touch() act on a job that this client has reserved. They return false if
   // the client does not hold it, for example because its ttr ran out.
   bool release(std::uint64_t id, std::uint32_t priority, std::chrono::milliseconds delay);
@@ -235,20 +208,9 @@ class Client {
   // The attempt has failed. Of `error` the server keeps 1 000 bytes.
   FailAnswer fail(std::uint64_t id, std::string_view error, const FailOptions& options);
 
-  // Makes up to `bound` buried jobs of the used tube ready; if none is buried, delayed ones.
-  // Returns the number of jobs.
-  std::uint64_t kick(std::uint32_t bound);
-
-  // Makes this buried or delayed job ready. Returns false if there is no such job in these states.
-  bool kick_job(std::uint64_t id);
-
-  // Buries a job that nobody has reserved; `job` as in cancel(), `options` as bury-job takes them
-  // (docs/protocol.md): "pri=7".
+  // Buries a job that nobody has reserved; `job` is its id, or key=KEY in the used tube, `options`
+  // as bury-job takes them (docs/protocol.md): "pri=7".
   ChangeAnswer bury_job(const std::string& job, const std::string& options);
-  // Changes such a job; `options` as patch-job takes them: "delay=3s". Throws Failure with the
-  // server's reason if it refuses them, or the new body.
-  ChangeAnswer patch(const std::string& job, const std::string& options,
-                     const std::optional<std::string>& body = std::nullopt);
 
   // Lets no job of the tube be reserved for so many seconds; 0 ends that. Returns false if there is
   // no such tube. The longest pause, of 136 years, is one until the tube is resumed.
@@ -258,52 +220,33 @@ class Client {
   void set_tube(std::string_view tube, const std::string& options);
 
   std::optional<Job> peek(std::uint64_t id);
-  // `job` as in cancel().
+  // `job` as in bury_job().
   std::optional<Job> peek(const std::string& job);
 
   // Acts on the used tube.
   std::optional<Job> peek(PeekState state);
 
-  // Makes the server keep a checkpoint of its jobs until this client is destroyed. Throws Failure
-  // if the server cannot.
-  Checkpoint checkpoint();
-
   // Makes or changes a schedule. `options` is as set-schedule takes them (docs/protocol.md). Throws
   // Failure with the server's reason if it refuses them. REQUIRES, for every name of a schedule
   // passed to this class: parse_tube() accepts it.
   void set_schedule(std::string_view name, std::string_view options, std::string_view body);
-  // These return false, or nothing, if there is no such schedule.
-  bool delete_schedule(std::string_view name);
-  bool pause_schedule(std::string_view name);
-  bool resume_schedule(std::string_view name);
-  // Returns the id of the job.
-  std::optional<std::uint64_t> trigger_schedule(std::string_view name);
-  std::optional<StatsFields> stats_schedule(std::string_view name);
-  // Returns a line of JSON: what set-schedule takes, with the name and the body.
+  // Returns a line of JSON: what set-schedule takes, with the name and the body. Returns nothing if
+  // there is no such schedule.
   std::optional<std::string> show_schedule(std::string_view name);
   // Returns the names of all schedules.
   std::vector<std::string> schedules();
 
   // Returns the names of all tubes.
   std::vector<std::string> tubes();
-  // The three take options as the server does (docs/protocol.md), each with a space before it, and
+  // The two take options as the server does (docs/protocol.md), each with a space before it, and
   // throw Failure with the server's reason if it refuses them. They return nothing if there is no
   // such tube. list_jobs() returns a page of its jobs.
   std::optional<ListPage> list_jobs(std::string_view tube, const std::string& options);
   // The same for its groups.
   std::optional<ListPage> list_groups(std::string_view tube, const std::string& options);
-  // `verb`: cancel-jobs, retry-jobs or move-jobs. Changes some of the jobs that are meant.
-  std::optional<BulkAnswer> change_jobs(std::string_view verb, std::string_view tube,
-                                        const std::string& options);
-  // Returns the lines of due-counts.
-  std::optional<std::string> due_counts(std::string_view tube, const std::string& options);
-
-  // Throws Unavailable if the connection is lost.
-  void confirm_connection();
-
   StatsFields stats();
   std::optional<StatsFields> stats_job(std::uint64_t id);
-  // As stats_job(), and with more fields; `job` as in cancel().
+  // As stats_job(), and with more fields; `job` as in bury_job().
   std::optional<StatsFields> show_job(const std::string& job);
   // The same; as stats_job() after name() was false.
   std::optional<StatsFields> show_job(std::uint64_t id);
@@ -311,7 +254,6 @@ class Client {
   // ending, worker, error).
   std::vector<StatsFields> story(std::uint64_t id);
   std::optional<StatsFields> stats_tube(std::string_view tube);
-  std::optional<StatsFields> stats_group(std::string_view tube, std::string_view group);
 
   // Throws Failure if the server does not know `verb`: it would carry out the body that follows the
   // verb as commands. `probe` is a command without an effect, as old as the verb.
@@ -319,7 +261,7 @@ class Client {
   // Returns false if the server does not know the verb of the probe.
   bool knows(const std::string& probe) { return ask(probe) != "UNKNOWN_COMMAND"; }
 
-  // The next six send their commands together, and then read the replies (client_pipelines.cpp): a
+  // The next six send their commands together, and then read the replies (client_many.cpp): a
   // slow link or disk is waited for once, not for each command. REQUIRES: what they are given, and
   // the replies together, have at most some MiB.
 

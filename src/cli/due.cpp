@@ -6,16 +6,15 @@
 #include <boost/json.hpp>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
-#include <string_view>
-#include <vector>
 
+#include "cli/api.h"
 #include "cli/arguments.h"
-#include "cli/client.h"
+#include "cli/asked.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "server/api/due.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {
@@ -31,73 +30,65 @@ Examples:
 
 struct Request {
   ServerAddress server;
-  std::string tube{kDefaultTube};
-  std::string by = "minute";
-  std::optional<std::uint32_t> spans;
+  Asked asked;
   bool json = false;
 };
 
-std::string parse_by(const std::string& text) {
-  if (text == "minute" || text == "hour" || text == "day") return text;
-  throw std::invalid_argument(fmt::format("\"{}\": write minute, hour or day", text));
+std::string count_of(std::uint64_t jobs, bool estimated) {
+  return fmt::format("{}{}", estimated ? "~" : "", jobs);
 }
 
-std::string count_of(const boost::json::object& of, std::string_view count,
-                     std::string_view estimated) {
-  return fmt::format("{}{}", of.at(estimated).as_bool() ? "~" : "",
-                     of.at(count).to_number<std::uint64_t>());
-}
-
-// 2026-11-24 02:45; of days without the time.
-std::string moment_of(const boost::json::object& span, const std::string& by) {
-  constexpr std::size_t kDay = 10;
-  constexpr std::size_t kMinute = 16;
-  const boost::json::string& from = span.at("from").as_string();
-  std::string text(from.data(), from.size());
-  text.resize(std::min(text.size(), by == "day" ? kDay : kMinute));
+// In UTC: a day has no time, an hour and a minute have no seconds.
+std::string moment_of(const server::DueSpan& span, server::DueUnit by) {
+  std::string text = server::format_timestamp(span.from.at);
+  text.resize(by == server::DueUnit::kDay ? 10 : 16);
   std::replace(text.begin(), text.end(), 'T', ' ');
   return text;
 }
 
-std::string picture(const std::vector<boost::json::object>& lines, const Request& request) {
-  constexpr std::uint64_t kWidth = 40;
-  const boost::json::object& all = lines.back();
-  const auto number = [](const boost::json::object& of, std::string_view name) {
-    return of.at(name).to_number<std::uint64_t>();
-  };
+std::string picture(const server::Due& due, server::DueUnit by) {
+  constexpr double kWidth = 40;
   std::uint64_t most = 1;
-  for (std::size_t i = 0; i + 1 < lines.size(); ++i)
-    most = std::max(most, number(lines[i], "jobs"));
-  std::string text = fmt::format("{} due, {} delayed, {} buried\n", number(all, "due"),
-                                 number(all, "delayed"), number(all, "buried"));
-  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    const std::uint64_t jobs = number(lines[i], "jobs");
-    const auto bar = static_cast<std::size_t>(std::max<double>(
-        1, static_cast<double>(kWidth) * static_cast<double>(jobs) / static_cast<double>(most)));
-    text += fmt::format("{:<16}  {:>9}  {}\n", moment_of(lines[i], request.by),
-                        count_of(lines[i], "jobs", "estimated"), std::string(bar, '#'));
+  for (const server::DueSpan& span : due.spans) most = std::max(most, span.jobs);
+  std::string text =
+      fmt::format("{} due, {} delayed, {} buried\n", due.due, due.delayed, due.buried);
+  for (const server::DueSpan& span : due.spans) {
+    const auto bar = static_cast<std::size_t>(
+        std::max<double>(1, kWidth * static_cast<double>(span.jobs) / static_cast<double>(most)));
+    text += fmt::format("{:<16}  {:>9}  {}\n", moment_of(span, by),
+                        count_of(span.jobs, span.estimated), std::string(bar, '#'));
   }
-  return text + fmt::format("{:<16}  {:>9}\n", "later", count_of(all, "later", "later_estimated"));
+  return text + fmt::format("{:<16}  {:>9}\n", "later", count_of(due.later, due.later_estimated));
+}
+
+// A line for each span, and one for the rest.
+std::string json_lines(const server::Due& due) {
+  std::string text;
+  boost::json::object rest;
+  for (const auto& [name, value] : server::write(due)) {
+    if (!value.is_array()) {
+      rest[name] = value;
+      continue;
+    }
+    for (const boost::json::value& span : value.get_array())
+      text += boost::json::serialize(span) + "\n";
+  }
+  return text + boost::json::serialize(rest) + "\n";
 }
 
 int due(const Request& request) {
-  Client client(Stream::connect(request.server));
-  std::string options = " by=" + request.by;
-  if (request.spans) options += fmt::format(" spans={}", *request.spans);
-  const auto counts = client.due_counts(request.tube, options);
-  if (!counts) {
+  server::GetDue begin;
+  begin.tube = kDefaultTube;
+  const auto asked = request.asked.read(begin);
+  try {
+    const auto due = Api(request.server).call<server::Due>("getDue", asked);
+    write_out(request.json ? json_lines(due) : picture(due, asked.by));
+    return kSuccess;
+  } catch (const Refusal& refusal) {
+    if (refusal.status != 404) throw;
     throw Failure(fmt::format(
-        "tube {} does not exist: it has no jobs, and nobody uses or watches it", request.tube));
+        "tube {} does not exist: it has no jobs, and nobody uses or watches it", asked.tube));
   }
-  if (request.json) return write_out(*counts), kSuccess;
-  std::vector<boost::json::object> lines;
-  for (std::string_view rest = *counts; !rest.empty();) {
-    const std::size_t end = rest.find('\n');
-    lines.push_back(boost::json::parse(rest.substr(0, end)).as_object());
-    rest.remove_prefix(end + 1);
-  }
-  write_out(picture(lines, request));
-  return kSuccess;
 }
 
 }  // namespace
@@ -105,14 +96,8 @@ int due(const Request& request) {
 void add_due(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App& command = add_subcommand(app, "due", kExamples);
-  add_value(command, "TUBE", request->tube, parse_tube, "The jobs of this tube (default)")
-      .type_name("");
-  add_value(command, "--by", request->by, parse_by, "minute, hour or day (minute)")
-      .type_name("SPAN");
-  const auto parse_spans = [](const std::string& text) { return parse_number(text, 1, 1'000); };
-  add_value(command, "--spans", request->spans, parse_spans,
-            "So many minutes, hours or days (60, 24, 30)")
-      .type_name("N");
+  request->asked.add_arguments(command, server::kShape<server::GetDue>,
+                               {.positionals = "tube", .optional = "tube"});
   add_flag(command, "--json", request->json, "Print lines of JSON");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = due(*request); });

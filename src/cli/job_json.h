@@ -1,6 +1,7 @@
 // Jobs as JSON, for `--json`: {"id":7,"tube":"mail","body":"hello"} on one line.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,5 +31,18 @@ std::string shown_job_json(const Job& job, const StatsFields& shown,
 
 // Returns the JSON line of a job that was changed: "id", "tube", "state", and as above.
 std::string changed_json(const StatsFields& shown);
+// The same of a job as the API shows it.
+std::string changed_json(const boost::json::object& job);
+
+// Returns a job of a list with the names that `carillon put` and files of jobs have (job_file.h):
+// "pri", "ttr" in ms, "backoff", "attributes".
+boost::json::object job_line(const boost::json::object& job);
+// The same of the job of a schedule.
+boost::json::object schedule_line(const boost::json::object& job);
+// The same of a group: "ready", "weight", "max_running", "rate", "burst".
+boost::json::object group_line(const boost::json::object& group);
+
+// Adds "body" or "body_base64".
+void add_body(boost::json::object& object, const std::string& body);
 
 }  // namespace carillon::cli

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "cli/output.h"
+#include "cli/api.h"
 #include "server/beanstalk/command.h"
 
 namespace carillon::cli {
@@ -20,21 +20,13 @@ void JobNames::check() const {
   if (ids.empty() && key.empty()) throw UsageError("give the jobs' IDs, or the --key of one");
 }
 
-std::vector<NamedJob> JobNames::all(Client& client) const {
+std::vector<NamedJob> JobNames::all() const {
   std::vector<NamedJob> jobs;
   for (const std::uint64_t id : ids)
-    jobs.push_back({.word = std::to_string(id), .name = fmt::format("job {}", id)});
+    jobs.push_back({.path = fmt::format("/v1/jobs/{}", id), .name = fmt::format("job {}", id)});
   if (key.empty()) return jobs;
-  client.use(tube);
-  return {{.word = "key=" + key, .name = fmt::format("job with key {} in tube {}", key, tube)}};
-}
-
-bool is_changed(std::string_view command, const NamedJob& job, ChangeAnswer answer) {
-  if (answer == ChangeAnswer::kReserved)
-    remark(fmt::format("carillon {}: a worker holds {}", command, job.name));
-  if (answer == ChangeAnswer::kNone)
-    remark(fmt::format("carillon {}: there is no {}", command, job.name));
-  return answer == ChangeAnswer::kDone;
+  return {{.path = fmt::format("/v1/tubes/{}/keys/{}", url_part(tube), url_part(key)),
+           .name = fmt::format("job with key {} in tube {}", key, tube)}};
 }
 
 void add_job_names(CLI::App& command, JobNames& names, const std::string& what) {

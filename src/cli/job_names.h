@@ -3,7 +3,7 @@
 //   JobNames names;
 //   add_job_names(command, names, "The jobs to bury");
 //   names.check();
-//   for (const NamedJob& job : names.all(client)) client.bury_job(job.word, "");
+//   for (const NamedJob& job : names.all()) api.ask("DELETE", job.path);
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "cli/client.h"
 
 namespace carillon::cli {
 
 struct NamedJob {
-  std::string word;  // as the protocol takes it: "7", "key=invoice-7"
+  std::string path;  // of the API: "/v1/jobs/7", "/v1/tubes/mail/keys/invoice-7"
   std::string name;  // as people read it: "job 7", "job with key invoice-7 in tube mail"
 };
 
@@ -29,12 +28,8 @@ struct JobNames {
   // Throws UsageError if no job is named.
   void check() const;
 
-  // Returns the jobs. Lets the client use the tube of the key.
-  std::vector<NamedJob> all(Client& client) const;
+  std::vector<NamedJob> all() const;
 };
-
-// Returns true if the job was changed; or else tells why `command` has left it alone.
-bool is_changed(std::string_view command, const NamedJob& job, ChangeAnswer answer);
 
 // A key, as is_key() has it (server/beanstalk/command.h). Throws as the parsers in arguments.h do.
 std::string parse_key(const std::string& text);

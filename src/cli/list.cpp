@@ -12,14 +12,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "cli/api.h"
 #include "cli/arguments.h"
-#include "cli/client.h"
+#include "cli/asked.h"
 #include "cli/commands.h"
 #include "cli/job_export.h"
-#include "cli/job_filter.h"
+#include "cli/job_json.h"
 #include "cli/output.h"
+#include "server/api/filters.h"
 #include "server/text/visible_text.h"
 
 namespace carillon::cli {
@@ -41,7 +44,7 @@ constexpr std::uint32_t kPage = 1'000;
 struct Request {
   ServerAddress server;
   std::optional<std::string> tube;
-  JobFilter filter;
+  Asked filter;
   std::uint32_t limit = 100;
   bool all = false;
   bool groups = false;
@@ -68,6 +71,8 @@ std::string fit(std::string line) {
   return line + "\n";
 }
 
+namespace json = boost::json;
+
 std::string text_of(const boost::json::object& job, std::string_view name) {
   const auto* const value = job.if_contains(name);
   if (value == nullptr) return {};
@@ -81,15 +86,15 @@ void show_header() {
                             "PRI", "TRIES", "BYTES", "KEY")));
 }
 
-std::string table_line(std::string_view line) {
-  const boost::json::object job = boost::json::parse(line).as_object();
-  const std::string dead = text_of(job, "dead");
-  const std::string key = job.contains("key") ? text_of(job, "key") : text_of(job, "key_base64");
-  const std::string tries = text_of(job, "attempts");
+std::string key_of(const json::object& of, const std::string& name) {
+  return server::visible(of.contains(name) ? text_of(of, name) : text_of(of, name + "_base64"));
+}
+
+std::string job_row(const json::object& job) {
   return fit(fmt::format("{:>8}  {:<8}  {:<24}  {:>5}  {:>5}  {:>7}  {}", text_of(job, "id"),
-                         dead.empty() ? text_of(job, "state") : "dead", text_of(job, "due"),
-                         text_of(job, "pri"), tries.empty() ? "0" : tries,
-                         text_of(job, "body_bytes"), server::visible(key)));
+                         text_of(job, "state"), text_of(job, "due"), text_of(job, "priority"),
+                         text_of(job, "failed_attempts"), text_of(job, "body_bytes"),
+                         key_of(job, "key")));
 }
 
 void show_groups_header() {
@@ -99,83 +104,107 @@ void show_groups_header() {
 }
 
 // RUNNING: at most so many at once.
-std::string group_line(std::string_view line) {
-  const boost::json::object group = boost::json::parse(line).as_object();
+std::string group_row(const json::object& group) {
   const auto limit = [&group](std::string_view name) {
     return group.contains(name) ? text_of(group, name) : "-";
   };
-  const std::string name =
-      group.contains("group") ? text_of(group, "group") : text_of(group, "group_base64");
   return fit(fmt::format(
       "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", text_of(group, "ready"),
       text_of(group, "reserved"), text_of(group, "delayed"), text_of(group, "buried"),
-      text_of(group, "weight"), limit("max_running"), limit("rate"), server::visible(name)));
+      text_of(group, "weight"), limit("max_running"), limit("rate"), key_of(group, "group")));
 }
 
-void show(const Request& request, const std::vector<std::string>& lines) {
-  const auto table = request.groups ? group_line : table_line;
-  std::string text;
-  for (const std::string& line : lines) text += request.json ? line + "\n" : table(line);
-  write_out(text);
+// Calls `show` with the objects of each page of a list, until there are no more or it returns
+// false. `target` ends with ? or &. Returns true if some were left.
+template <class Show>
+bool read_pages(Api& api, const std::string& target, std::string_view name, Show show) {
+  std::string token;
+  while (true) {
+    json::object page = api.get(target + token);
+    const json::value& next = page.at("next_page_token");
+    const bool goes_on = show(page.at(name).as_array(), page.contains("incomplete"));
+    if (!next.is_string()) return false;
+    if (!goes_on) return true;
+    token = "&page_token=" + url_part(next.get_string());
+  }
 }
 
-std::optional<ListPage> page_of(const Request& request, Client& client, std::uint64_t limit,
-                                const std::string& after) {
-  const std::string options = fmt::format(" limit={}{}", limit, after);
-  if (request.groups) return client.list_groups(*request.tube, options);
-  return client.list_jobs(*request.tube, request.filter.options() + options);
+std::string target_of(const Request& request) {
+  const std::string tube = "/v1/tubes/" + url_part(*request.tube);
+  const std::uint32_t size = request.all ? kPage : std::min(request.limit, kPage);
+  std::string target =
+      fmt::format("{}/{}?page_size={}", tube, request.groups ? "groups" : "jobs", size);
+  const json::object filter = server::write(request.filter.read<server::Filter>());
+  for (const auto& [name, value] : filter)
+    target += fmt::format("&{}={}", std::string_view(name),
+                          url_part(value.is_string() ? std::string_view(value.get_string())
+                                                     : json::serialize(value)));
+  return target;
 }
 
-void list_tube(const Request& request, Client& client) {
+void list_tube(const Request& request, Api& api) try {
   std::uint64_t left = request.all ? std::numeric_limits<std::uint64_t>::max() : request.limit;
-  std::optional<std::string> next;
   bool is_first = true;
   bool is_incomplete = false;
-  while (left > 0 && (is_first || next)) {
-    const auto page = page_of(request, client, std::min<std::uint64_t>(left, kPage),
-                              next ? " after=" + *next : "");
-    if (!page)
-      throw Failure(fmt::format(
-          "tube {} does not exist: it has no jobs, and nobody uses or watches it", *request.tube));
+  const auto show = [&](const json::array& page, bool incomplete) {
+    // A tube that is not there has no jobs, either.
+    if (is_first && page.empty()) api.get("/v1/tubes/" + url_part(*request.tube));
     if (is_first && !request.json) request.groups ? show_groups_header() : show_header();
     is_first = false;
-    show(request, page->lines);
-    left -= page->lines.size();
-    next = page->next;
-    is_incomplete = is_incomplete || page->incomplete;
-  }
+    is_incomplete = is_incomplete || incomplete;
+    std::string text;
+    for (const json::value& one : page) {
+      if (left == 0) break;
+      --left;
+      const json::object& shown = one.as_object();
+      const json::object line = request.groups ? group_line(shown) : job_line(shown);
+      text += request.json ? json::serialize(line) + "\n"
+                           : (request.groups ? group_row(line) : job_row(shown));
+    }
+    write_out(text);
+    return left > 0;
+  };
+  const bool has_more =
+      read_pages(api, target_of(request), request.groups ? "groups" : "jobs", show);
   if (is_incomplete) remark(missing_jobs(*request.tube));
-  if (!next) return;
+  if (!has_more) return;
   remark(
       fmt::format("there are more {}: see --limit and --all", request.groups ? "groups" : "jobs"));
+} catch (const Refusal& refusal) {
+  if (refusal.status != 404) throw_usage(refusal);
+  throw Failure(fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches it",
+                            *request.tube));
 }
 
-void list_tubes(const Request& request, Client& client) {
-  if (!request.json)
-    write_out(fit(fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {}", "READY", "RESERVED", "DELAYED",
-                              "BURIED", "TUBE")));
-  for (const std::string& name : client.tubes()) {
-    const auto stats = client.stats_tube(name);
-    if (!stats) continue;  // it is gone
-    const auto jobs = [&stats](std::string_view state) {
-      return stats->number(fmt::format("current-jobs-{}", state));
-    };
-    const char* const format =
-        request.json ? R"({{"ready":{},"reserved":{},"delayed":{},"buried":{},"tube":"{}"}})"
-                     : "{:>9}  {:>9}  {:>9}  {:>9}  {}";
-    const std::string line = fmt::format(fmt::runtime(format), jobs("ready"), jobs("reserved"),
-                                         jobs("delayed"), jobs("buried"), name);
-    write_out(request.json ? line + "\n" : fit(line));
-  }
+void list_tubes(const Request& request, Api& api) {
+  const std::string header = fit(fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {}", "READY", "RESERVED",
+                                             "DELAYED", "BURIED", "TUBE"));
+  bool is_first = true;
+  const auto show = [&](const json::array& page, bool) {
+    std::string text = std::exchange(is_first, false) && !request.json ? header : "";
+    for (const json::value& one : page) {
+      const json::object& jobs = one.at("jobs").as_object();
+      const char* const format =
+          request.json ? R"({{"ready":{},"reserved":{},"delayed":{},"buried":{},"tube":"{}"}})"
+                       : "{:>9}  {:>9}  {:>9}  {:>9}  {}";
+      const std::string line = fmt::format(
+          fmt::runtime(format), text_of(jobs, "ready"), text_of(jobs, "reserved"),
+          text_of(jobs, "delayed"), text_of(jobs, "buried"), text_of(one.as_object(), "name"));
+      text += request.json ? line + "\n" : fit(line);
+    }
+    write_out(text);
+    return true;
+  };
+  read_pages(api, fmt::format("/v1/tubes?page_size={}", kPage), "tubes", show);
 }
 
 int list(const Request& request) {
-  if (!request.tube && (request.groups || !request.filter.empty()))
+  if (!request.tube && (request.groups || !request.filter.is_empty()))
     throw UsageError("write the TUBE, too");
-  if (request.groups && !request.filter.empty())
+  if (request.groups && !request.filter.is_empty())
     throw UsageError("--groups goes with no filter of jobs");
-  Client client(Stream::connect(request.server));
-  request.tube ? list_tube(request, client) : list_tubes(request, client);
+  Api api(request.server);
+  request.tube ? list_tube(request, api) : list_tubes(request, api);
   return kSuccess;
 }
 
@@ -185,7 +214,7 @@ void add_list(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App& command = add_subcommand(app, "list", kExamples);
   add_value(command, "TUBE", request->tube, parse_tube, "The jobs of this tube").type_name("");
-  add_filter_options(command, request->filter, "delayed,ready,\nreserved,buried,dead");
+  request->filter.add_arguments(command, server::kShape<server::Filter>);
   add_flag(command, "--groups", request->groups, "The groups of the tube instead of its jobs");
   const auto parse_limit = [](const std::string& text) {
     return parse_number(text, 1, std::numeric_limits<std::uint32_t>::max());

@@ -8,6 +8,7 @@
 #include <array>
 #include <boost/json.hpp>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -17,10 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/error_text.h"
-#include "cli/http_client.h"
 #include "cli/output.h"
 #include "cli/stats_fields.h"
 
@@ -82,31 +83,8 @@ json::array read_secrets(const std::string& path) {
   return secrets;
 }
 
-// The names of tubes and endpoints have signs that a path has not.
 std::string path_of(const std::string& name, std::string_view verb = {}) {
-  std::string path = "/v1/endpoints/";
-  for (const char byte : name) {
-    const bool stays = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                       (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_';
-    path += stays ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned>(byte));
-  }
-  return path + std::string(verb);
-}
-
-json::object ask(const Request& request, const std::string& method, const std::string& target,
-                 const std::string& body = {}) {
-  // A test answers after the time that an attempt has, at most.
-  constexpr std::chrono::minutes kLongestTest{11};
-  Stream stream = Stream::connect_without_token(request.server);
-  const HttpAnswer answer = ask_http(stream, {.method = method, .target = target, .json = body},
-                                     request.server.token(), kLongestTest);
-  require_success(answer);
-  if (answer.body.empty()) return {};
-  boost::system::error_code error;
-  json::value value = json::parse(answer.body, error);
-  if (error || !value.is_object())
-    throw Failure(fmt::format("{} answers no JSON to {} {}", stream.peer(), method, target));
-  return std::move(value.get_object());
+  return "/v1/endpoints/" + url_part(name) + std::string(verb);
 }
 
 std::string text_of(const json::object& object, std::string_view name) {
@@ -136,15 +114,14 @@ StatsFields fields_of(const json::object& shown) {
   return StatsFields(std::move(fields));
 }
 
-void list(const Request& request) {
+void list(const Request& request, Api& api) {
   json::array all;
   std::string query;
   do {
-    const json::object page = ask(request, "GET", "/v1/endpoints" + query);
+    const json::object page = api.get("/v1/endpoints" + query);
     for (const json::value& one : page.at("endpoints").as_array()) all.push_back(one);
     const json::value& next = page.at("next_page_token");
-    query = next.is_string() ? "?page_token=" + path_of(std::string(next.get_string())).substr(14)
-                             : std::string();
+    query = next.is_string() ? "?page_token=" + url_part(next.get_string()) : std::string();
   } while (!query.empty());
   if (request.json) return write_out(json::serialize(all) + "\n");
   std::string text;
@@ -167,8 +144,10 @@ void tell(const Request& request, std::string_view done) {
                 : fmt::format("{} endpoint {}\n", done, *request.name));
 }
 
-void test(const Request& request) {
-  const json::object trial = ask(request, "POST", path_of(*request.name, ":test"));
+void test(const Request& request, Api& api) {
+  // It answers after the time that an attempt has, at most.
+  api.set_patience(std::chrono::minutes(11));
+  const json::object trial = api.ask("POST", path_of(*request.name, ":test"));
   if (request.json) write_out(json::serialize(trial) + "\n");
   const std::string status = text_of(trial, "status");
   std::string told = status.empty() ? text_of(trial, "error") : "it answers " + status;
@@ -197,24 +176,24 @@ void check(const Request& request) {
 
 int endpoint(Request& request) {
   check(request);
-  const auto body = [&] { return json::serialize(request.fields); };
+  Api api(request.server);
   if (request.action == "list") {
-    list(request);
+    list(request, api);
   } else if (request.action == "set") {
     if (request.secret_file) request.fields["secrets"] = read_secrets(*request.secret_file);
-    print_secret(ask(request, "PUT", path_of(*request.name), body()));
+    print_secret(api.ask("PUT", path_of(*request.name), request.fields));
   } else if (request.action == "show") {
-    const json::object shown = ask(request, "GET", path_of(*request.name));
+    const json::object shown = api.get(path_of(*request.name));
     write_out(request.json ? json::serialize(shown) + "\n" : to_table(fields_of(shown)));
   } else if (request.action == "rotate") {
-    print_secret(ask(request, "POST", path_of(*request.name, ":rotate"), body()));
+    print_secret(api.ask("POST", path_of(*request.name, ":rotate"), request.fields));
   } else if (request.action == "test") {
-    test(request);
+    test(request, api);
   } else if (request.action == "delete") {
-    ask(request, "DELETE", path_of(*request.name));
+    api.ask("DELETE", path_of(*request.name));
     tell(request, "deleted");
   } else {
-    ask(request, "POST", path_of(*request.name, ":" + request.action));
+    api.ask("POST", path_of(*request.name, ":" + request.action));
     tell(request, request.action == "pause" ? "paused" : "resumed");
   }
   return kSuccess;
@@ -263,7 +242,7 @@ void add_endpoint(CLI::App& app, int& exit_code) {
       .type_name("FILE");
   option("overlap", "DURATION", "Of rotate: how long those before sign, too (24h)");
   add_flag(command, "--json", request->json, "Print JSON (list, show, test)");
-  add_http_option(command, request->server);
+  add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = endpoint(*request); });
 }
 

@@ -1,4 +1,4 @@
-// ServerAddress: where its settings come from (endpoint.h).
+// ServerAddress: where its settings come from (server_address.h).
 #include "cli/server_address.h"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 #include <string_view>
 
 #include "cli/error_text.h"
@@ -13,6 +14,13 @@
 #include "server/beanstalk/command.h"
 
 namespace carillon::cli {
+
+server::Address ServerAddress::http_address() const try {
+  if (!has_http) throw Failure("the command talks HTTP to the server, and --http is none");
+  return http ? *http : server::http_beside(*this);
+} catch (const std::invalid_argument& error) {
+  throw Failure(error.what());
+}
 
 std::optional<std::string> ServerAddress::ca_file() const {
   if (tls_ca) return tls_ca;

@@ -1,8 +1,10 @@
-// The server that a command talks to, whether by TLS, and the token that it shows there.
+// The server that a command talks to, whether by TLS, and the token that it shows there. Its own
+// address is that of the beanstalk protocol. Where it answers HTTP follows from that, or is named.
 //
 //   ServerAddress server;
-//   add_server_option(command, server);      // --server, --token-file, --tls and --tls-ca
+//   add_server_option(command, server);  // --server, --http, --token-file, --tls and --tls-ca
 //   Client client(Stream::connect(server));
+//   Api api(server);                     // over HTTP
 #pragma once
 
 #include <optional>
@@ -13,6 +15,10 @@
 namespace carillon::cli {
 
 struct ServerAddress : server::Address {
+  // Where it answers HTTP. None: beside the other address (http_beside() in server/text/address.h).
+  std::optional<server::Address> http;
+  bool has_http = true;  // else "none" was written
+
   // The file whose first line is the token. None: the variable CARILLON_TOKEN is it, if it is set.
   std::optional<std::string> token_file;
 
@@ -21,6 +27,9 @@ struct ServerAddress : server::Address {
   // The file of the certificates that may sign the server's, and so by TLS. None: the variable
   // CARILLON_TLS_CA names it, if it is set; else those that this system trusts may.
   std::optional<std::string> tls_ca;
+
+  // Throws Failure if there is no such address.
+  server::Address http_address() const;
 
   // A Unix socket never does.
   bool uses_tls() const;

@@ -21,7 +21,7 @@ StopSignals::StopSignals() {
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
   ::pthread_sigmask(SIG_BLOCK, &set, &before_);
-  fd_ = base::FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC));
+  fd_ = base::FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) throw Failure(fmt::format("cannot wait for signals: {}", error_text(errno)));
 }
 

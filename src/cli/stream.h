@@ -1,5 +1,5 @@
-// A synchronous connection to a server: sends bytes, reads lines and counted bytes, and never waits
-// without a way to end the wait.
+// A synchronous connection to a server, over which it talks in lines (the beanstalk protocol) or by
+// HTTP. It never waits without a way to end the wait.
 //
 //   Stream stream = Stream::connect(address);
 //   stream.send("stats\r\n");
@@ -13,15 +13,26 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/file_descriptor.h"
 #include "cli/exit_status.h"
 #include "cli/server_address.h"
-#include "cli/tls_client.h"
 #include "cli/wait.h"
 #include "server/text/address.h"
+
+namespace boost::system {  // NOLINT(readability-identifier-naming): Boost's name for it
+class error_code;
+}
+
+namespace carillon::server {
+struct HttpAnswer;
+struct HttpRequest;
+}  // namespace carillon::server
 
 namespace carillon::cli {
 
@@ -43,45 +54,55 @@ class Stream {
   // The same, by TLS if the server is to be met so, and shows the server's token there. Throws
   // Failure, too, if the server's certificate is not good, or if it refuses the token.
   static Stream connect(const ServerAddress& server, int interrupt_fd = -1);
-  // The same, and shows no token.
-  static Stream connect_without_token(const ServerAddress& server, int interrupt_fd = -1);
+  // The same where the server answers HTTP, and shows no token.
+  static Stream connect_http(const ServerAddress& server, int interrupt_fd = -1);
 
   // Takes over `fd`, a connected stream socket. `peer` is the server's name in messages.
   Stream(base::FileDescriptor fd, std::string peer);
+  ~Stream();
+  Stream(Stream&&) noexcept;
+  Stream& operator=(Stream&&) noexcept;
 
   // From now on every wait throws Interrupted as soon as `fd` is readable; -1: none. `fd` is not
   // read from. It must stay open until the next call of interrupt_on() or the end of the stream. Do
   // not use the stream after Interrupted: a reply may be half read.
-  void interrupt_on(int fd) { interrupt_fd_ = fd; }
+  void interrupt_on(int fd);
 
   void send(std::string_view bytes);
   // Waits so long, and for nothing else.
-  void rest(std::chrono::milliseconds time) { wait_for(-1, 0, time, interrupt_fd_); }
+  void rest(std::chrono::milliseconds time);
 
   // Returns the next line without its CR LF. Throws Failure if the line has more than kMaxLine
   // bytes.
   std::string read_line(Patience patience = kPatience);
   std::string read_exactly(std::size_t count);
-  // Returns what has come, at least one byte.
-  std::string read_some(Patience patience = kPatience);
+
+  // Sends a request and returns the answer. Throws Failure if the other end does not speak HTTP, or
+  // if the answer is longer than 64 MiB. REQUIRES: no line was sent.
+  server::HttpAnswer ask(const server::HttpRequest& request, Patience patience = kPatience);
+  // Returns false if no further request may be sent: the server has closed the connection.
+  bool is_open();
 
   const std::string& peer() const { return peer_; }
 
   static constexpr std::size_t kMaxLine = 4096;
 
  private:
-  void begin_tls(const ServerAddress& server);
-  void wait_until(short events, Patience patience);
-  void send_as_it_is(std::string_view bytes);
-  // Returns at least one byte.
-  std::string receive_as_it_is(Patience patience);
-  void receive_more(Patience patience);
-  [[noreturn]] void lost(std::string_view why) const;
+  // What is made of Asio, which takes seconds to compile.
+  struct Link;
 
-  base::FileDescriptor fd_;
+  explicit Stream(std::string peer);
+  // `serve` has the flags with which a server would listen there.
+  void connect_to(const server::Address& address, const std::string& serve, int interrupt_fd);
+  void begin_tls(const std::string& host, const std::optional<std::string>& ca_file);
+  void receive_more(Patience patience);
+  // Runs a step to its end. What it throws is told in the words of this class.
+  template <class Step>
+  void run(Patience patience, Step step);
+  [[noreturn]] void throw_lost(const boost::system::error_code& error, Patience patience);
+
+  std::unique_ptr<Link> link_;
   std::string peer_;
-  int interrupt_fd_ = -1;
-  std::unique_ptr<TlsClient> tls_;
   std::string received_;  // but not yet returned to the caller
 };
 

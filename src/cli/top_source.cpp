@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <string_view>
 #include <utility>
 
-#include "server/text/timestamp.h"
+#include "server/api/due.h"
 
 namespace carillon::cli {
 namespace {
@@ -36,19 +35,12 @@ TopJobs jobs_of(const StatsFields& stats) {
           .buried = stats.number("current-jobs-buried")};
 }
 
-// Adds the storms of a tube, from the lines of due-counts.
-void add_storms(std::vector<TopStorm>& storms, const TopTube& tube, std::string_view lines) {
+void add_storms(std::vector<TopStorm>& storms, const TopTube& tube, const server::Due& due) {
   const std::uint64_t least = std::max(kLeastStorm, tube.jobs.delayed / kShareOfStorm);
-  for (; !lines.empty(); lines.remove_prefix(std::min(lines.find('\n'), lines.size() - 1) + 1)) {
-    const auto line = boost::json::parse(lines.substr(0, lines.find('\n'))).as_object();
-    if (!line.contains("from")) continue;
-    const auto jobs = line.at("jobs").to_number<std::uint64_t>();
-    if (jobs < least) continue;
-    const boost::json::string& from = line.at("from").as_string();
-    storms.push_back({.tube = tube.name,
-                      .from = server::parse_timestamp({from.data(), from.size()}),
-                      .jobs = jobs,
-                      .estimated = line.at("estimated").as_bool()});
+  for (const server::DueSpan& span : due.spans) {
+    if (span.jobs < least) continue;
+    storms.push_back(
+        {.tube = tube.name, .from = span.from.at, .jobs = span.jobs, .estimated = span.estimated});
   }
 }
 
@@ -60,6 +52,7 @@ TopSnapshot TopSource::take() {
       client_.emplace(Stream::connect(server_, interrupt_fd_));
       client_->interrupt_on(interrupt_fd_);
       client_->name("carillon-top");
+      api_.emplace(server_, interrupt_fd_);
       looked_ = {};
     }
     TopSnapshot shot;
@@ -72,6 +65,7 @@ TopSnapshot TopSource::take() {
     return shot;
   } catch (...) {
     client_.reset();
+    api_.reset();
     before_ = {};
     throw;
   }
@@ -123,7 +117,7 @@ void TopSource::look_at_tubes(TopSnapshot& shot, Totals& totals) {
 
 void TopSource::look_for_storms(TopSnapshot& shot) {
   const Clock::time_point now = Clock::now();
-  if (client_->knows_own_verbs() && now - looked_ >= kSeldom) {
+  if (client_->knows_own_verbs() && server_.has_http && now - looked_ >= kSeldom) {
     looked_ = now;
     storms_.clear();
     std::vector<const TopTube*> tubes;
@@ -133,8 +127,12 @@ void TopSource::look_for_storms(TopSnapshot& shot) {
               [](const TopTube* a, const TopTube* b) { return a->jobs.delayed > b->jobs.delayed; });
     if (tubes.size() > kMostWithStorms) tubes.resize(kMostWithStorms);
     for (const TopTube* const tube : tubes) {
-      if (const auto lines = client_->due_counts(tube->name, " by=minute spans=60"))
-        add_storms(storms_, *tube, *lines);
+      server::GetDue asked;
+      asked.tube = tube->name;
+      try {
+        add_storms(storms_, *tube, api_->call<server::Due>("getDue", asked));
+      } catch (const Refusal&) {  // the tube is gone
+      }
     }
     std::sort(storms_.begin(), storms_.end(),
               [](const TopStorm& a, const TopStorm& b) { return a.from < b.from; });

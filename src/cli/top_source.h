@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/api.h"
 #include "cli/client.h"
 #include "cli/server_address.h"
 
@@ -104,6 +105,7 @@ class TopSource {
   const ServerAddress server_;
   const int interrupt_fd_;
   std::optional<Client> client_;
+  std::optional<Api> api_;  // for storms
   Totals before_;
   // What is not asked for each time.
   Clock::time_point looked_ = {};

@@ -109,6 +109,7 @@ int work(Request& request, const CLI::App& app) {
   options.command = command_of(app);
   if (request.once) options.until = WorkUntil::kOneJob;
   if (request.until_empty) options.until = WorkUntil::kEmpty;
+  raise_descriptor_limit();
   return run_worker(options);
 }
 

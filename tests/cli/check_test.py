@@ -201,7 +201,7 @@ class CheckTest(CliCase):
     def test_a_port_of_another_program(self):
         found = self.check("--data", self.data, "--http", f"127.0.0.1:{self.server.port}")
         self.assertEqual(found["http"]["level"], "warn")
-        self.assertIn("answers 400 to GET /metrics", found["http"]["found"])
+        self.assertIn("speaks the beanstalk protocol, and not HTTP", found["http"]["found"])
 
     def test_buried_jobs(self):
         for text in (

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -38,6 +39,19 @@ TEST(ChildProcess, ExitCodes) {
   ASSERT_TRUE(bad.wait(30s, -1));
   EXPECT_FALSE(bad.succeeded());
   EXPECT_EQ(bad.describe_end(), "exit status 3");
+}
+
+TEST(ChildProcess, HasTheLimitOfDescriptorsThatWasNotRaised) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  raise_descriptor_limit();
+  rlimit raised{};
+  ::getrlimit(RLIMIT_NOFILE, &raised);
+  EXPECT_EQ(raised.rlim_cur, before.rlim_max);
+  EXPECT_EQ(end_of("test $(ulimit -n) = 256"), "exit status 0");
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(ChildProcess, ASignalIsAFailure) {

@@ -159,7 +159,7 @@ TEST_F(ClientTest, ABodyMayHoldLineEndsAndReplies) {
 TEST_F(ClientTest, YesOrNotFound) {
   server.answer(
       "DELETED\r\nNOT_FOUND\r\nRELEASED\r\nNOT_FOUND\r\nBURIED\r\nNOT_FOUND\r\n"
-      "TOUCHED\r\nNOT_FOUND\r\nKICKED\r\nNOT_FOUND\r\n");
+      "TOUCHED\r\nNOT_FOUND\r\n");
   EXPECT_TRUE(client.delete_job(1));
   EXPECT_FALSE(client.delete_job(2));
   EXPECT_TRUE(client.release(3, 65'536, 250ms));
@@ -168,17 +168,9 @@ TEST_F(ClientTest, YesOrNotFound) {
   EXPECT_FALSE(client.bury(6, 9));
   EXPECT_TRUE(client.touch(7));
   EXPECT_FALSE(client.touch(8));
-  EXPECT_TRUE(client.kick_job(9));
-  EXPECT_FALSE(client.kick_job(10));
   EXPECT_EQ(server.received(),
             "delete 1\r\ndelete 2\r\nrelease-ms 3 65536 250\r\nrelease-ms 4 0 0\r\n"
-            "bury 5 9\r\nbury 6 9\r\ntouch 7\r\ntouch 8\r\nkick-job 9\r\nkick-job 10\r\n");
-}
-
-TEST_F(ClientTest, Kick) {
-  server.answer("KICKED 3\r\n");
-  EXPECT_EQ(client.kick(10), 3U);
-  EXPECT_EQ(server.received(), "kick 10\r\n");
+            "bury 5 9\r\nbury 6 9\r\ntouch 7\r\ntouch 8\r\n");
 }
 
 TEST_F(ClientTest, Peek) {
@@ -188,30 +180,6 @@ TEST_F(ClientTest, Peek) {
   EXPECT_EQ(client.peek(PeekState::kDelayed)->id, 8U);
   EXPECT_FALSE(client.peek(PeekState::kBuried));
   EXPECT_EQ(server.received(), "peek 7\r\npeek-ready\r\npeek-delayed\r\npeek-buried\r\n");
-}
-
-TEST_F(ClientTest, Checkpoint) {
-  server.answer("CHECKPOINT 18446744073709551615 7\r\n/a b\r\nc\r\nUSING default\r\n");
-  const Checkpoint checkpoint = client.checkpoint();
-  EXPECT_EQ(checkpoint.number, 18'446'744'073'709'551'615U);
-  EXPECT_EQ(checkpoint.path, "/a b\r\nc");
-  client.confirm_connection();
-  EXPECT_EQ(server.received(), "checkpoint\r\nlist-tube-used\r\n");
-  server.close();
-  EXPECT_EQ(failure_of([&] { client.confirm_connection(); }),
-            "lost the connection to the server: broken pipe");
-}
-
-TEST_F(ClientTest, ARefusedCheckpointSaysWhy) {
-  server.answer("BUSY\r\nIN_MEMORY\r\nINTERNAL_ERROR\r\nUNKNOWN_COMMAND\r\n\r\n");
-  for (const std::string why :
-       {"another backup of the server is running",
-        "the server keeps its jobs in memory alone: there are no files to copy",
-        "the server had an internal error; its log says which",
-        "the server does not know \"checkpoint\": it is not Carillon, or an older one",
-        "the server answered \"\" to \"checkpoint\", which is not the beanstalk protocol"}) {
-    EXPECT_EQ(failure_of([&] { client.checkpoint(); }), why);
-  }
 }
 
 TEST_F(ClientTest, Stats) {
@@ -224,9 +192,9 @@ TEST_F(ClientTest, Stats) {
 
 TEST_F(ClientTest, OtherProtocolsAreQuotedWithoutControlCharacters) {
   server.answer("HTTP/1.1 400 \x1B[31mBad Request\r\n");
-  EXPECT_EQ(failure_of([&] { client.kick(1); }),
-            "the server answered \"HTTP/1.1 400 ?[31mBad Request\" to \"kick 1\", which is not the "
-            "beanstalk protocol");
+  EXPECT_EQ(failure_of([&] { client.touch(1); }),
+            "the server answered \"HTTP/1.1 400 ?[31mBad Request\" to \"touch 1\", which is not "
+            "the beanstalk protocol");
 }
 
 TEST_F(ClientTest, MalformedRepliesAreRefused) {

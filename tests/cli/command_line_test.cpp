@@ -175,7 +175,7 @@ TEST(CommandLine, WrongValues) {
                      "2147483647s; without one it waits for ever");
   expect_usage_error({"delete", "7", "x"},
                      "carillon delete: ID \"x\": not a job's id, a number from 1 up");
-  expect_usage_error({"kick", "0"}, "carillon kick: N \"0\": not a number from 1 to 4294967295");
+  expect_usage_error({"kick", "0"}, "carillon kick: N 0: not a whole number from 1 to 4294967295");
   expect_usage_error({"kick", "--job", "x"},
                      "carillon kick: --job \"x\": not a job's id, a number from 1 up");
   expect_usage_error({"peek", "x"}, "carillon peek: ID \"x\": not a job's id, a number from 1 up");

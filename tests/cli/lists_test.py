@@ -221,11 +221,12 @@ class ListsTest(CliCase):
             code=2,
         )
         self.fails(
-            'carillon list: state: "late": delayed, ready, reserved, buried or dead',
+            'carillon list: --state "late": delayed, ready, reserved, buried or dead',
             "list",
             self.tube,
             "--state",
             "late",
+            code=2,
         )
         self.fails("carillon list: write the TUBE, too", "list", "--state", "ready", code=2)
         self.fails(

@@ -12,25 +12,50 @@ from cli_case import CliCase, daemon
 
 
 class ServerTrouble(CliCase):
-    COMMANDS = (
-        ["put", "x"],
-        ["reserve"],
-        ["delete", "1"],
-        ["kick"],
-        ["peek", "1"],
-        ["stats"],
-        ["work", "--", "true"],
-    )
+    COMMANDS = (["put", "x"], ["reserve"], ["delete", "1"], ["work", "--", "true"])
+    HTTP_COMMANDS = (["cancel", "1"], ["kick"], ["list"], ["pause", "mail"], ["endpoint", "list"])
 
     def test_nobody_listens(self):
-        address = f"{daemon.HOST}:{daemon.free_port()}"
-        for command in self.COMMANDS:
-            self.fails(
-                f"carillon {command[0]}: cannot connect to {address}: connection refused; "
-                f"start one with: carillon serve --listen {address}",
-                *command,
-                env=self.environment(CARILLON_SERVER=address),
-            )
+        port = daemon.free_port()
+        address = f"{daemon.HOST}:{port}"
+        http = f"{daemon.HOST}:{port + daemon.HTTP_BESIDE} (HTTP)"
+        for commands, at in ((self.COMMANDS, address), (self.HTTP_COMMANDS, http)):
+            for command in commands:
+                self.fails(
+                    f"carillon {command[0]}: cannot connect to {at}: connection refused; "
+                    f"start one with: carillon serve --listen {address}",
+                    *command,
+                    env=self.environment(CARILLON_SERVER=address),
+                )
+
+    def test_where_it_answers_http_may_be_named(self):
+        job = self.put("x")
+        http = f"{daemon.HOST}:{self.server.port + daemon.HTTP_BESIDE}"
+        nowhere = {"CARILLON_SERVER": f"{daemon.HOST}:1"}
+        self.assertEqual(
+            self.run_carillon(
+                "kick", "--tube", self.tube, env=self.environment(CARILLON_HTTP=http, **nowhere)
+            ).stdout,
+            b"0\n",
+        )
+        # A user who names a server means its HTTP, too.
+        env = self.environment(CARILLON_HTTP=f"{daemon.HOST}:1", **nowhere)
+        at = ("--server", f"{daemon.HOST}:{self.server.port}")
+        self.assertEqual(self.run_carillon("cancel", *at, job, env=env).returncode, 0)
+        self.assertIn(
+            f"cannot connect to {daemon.HOST}:1 (HTTP): ".encode(),
+            self.run_carillon("kick", env=env).stderr,
+        )
+        self.fails(
+            "carillon kick: the command talks HTTP to the server, and --http is none",
+            *("kick", "--http", "none"),
+        )
+
+    def test_a_server_that_does_not_speak_http(self):
+        address = f"{daemon.HOST}:{self.server.port}"
+        done = self.run_carillon("kick", "--http", address)
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(f"{address} (HTTP)".encode(), done.stderr)
 
     def test_no_such_socket_file(self):
         path = str(self.directory / "none.sock")
@@ -49,7 +74,10 @@ class ServerTrouble(CliCase):
         self.wait_until(
             lambda: os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode), "it listens"
         )
-        self.assertEqual(self.carillon("put", "--server", f"unix:{path}", "x"), "1\n")
+        at = ("--server", f"unix:{path}")
+        self.assertEqual(self.carillon("put", *at, "x"), "1\n")
+        # Commands that talk HTTP find the socket beside it.
+        self.assertEqual(self.carillon("cancel", *at, "1"), "cancelled job 1\n")
         serving.terminate()
         self.assertEqual(serving.wait(30), 0)
 

@@ -170,19 +170,21 @@ class TubesTest(CliCase):
 
     def test_what_is_wrong_with_a_setting_is_named(self):
         for options, why in (
-            (("--weight", "2"), "--weight: needs a group"),
-            (("--group", "a", "--lost", "fails"), "--lost: does not go with group"),
+            (("--weight", "2"), "--weight needs a --group"),
+            (("--group", "a", "--lost", "fails"), "--lost is not for a --group"),
             (("--group", "a"), "write what to set, as --max-running 10"),
             ((), "write what to set, as --max-running 10"),
-            (("--rate", "5"), '--rate: "5": 0, or 1 to 1000000 in a duration, as 100/1m'),
-            (("--max-running", "-1"), '--max-running: "-1": not a number from 0 to 4294967295'),
+            (("--rate", "5"), '--rate "5": 0, or a number in a duration, as 100/1m'),
+            (("--max-running", "-1"), '--max-running "-1": not a number from 0 to 4294967295'),
         ):
             done = self.run_carillon("tube", "set", self.tube, *options)
             self.assertEqual((done.returncode, done.stdout), (2, b""))
             self.assertIn(why, done.stderr.decode())
         done = self.run_carillon("tube", "show", self.tube, "--burst", "5")
         self.assertIn(b"--burst is for set", done.stderr)
-        self.fails("carillon tube: burst: needs a rate", "tube", "set", self.tube, "--burst", "5")
+        self.fails(
+            "carillon tube: --burst needs a rate", "tube", "set", self.tube, "--burst", "5", code=2
+        )
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class WaitingJobsTest(CliCase):
             code=2,
         )
         self.fails(
-            'carillon patch: ttr: "1": a number without a unit; write 1ms, 1s, 1m, 1h or 1d',
+            'carillon patch: --ttr "1": a number without a unit; write 1ms, 1s, 1m, 1h or 1d',
             *("patch", job_id, "--ttr", "1"),
             code=2,
         )

@@ -1,0 +1,464 @@
+// `carillon pause`, `resume`, `kick`, `drain` and `tube`: commands for whole tubes, made from the
+// rows of their operations (server/api/tubes.h).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/api.h"
+#include "cli/arguments.h"
+#include "cli/asked.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/setting_values.h"
+#include "cli/stats_fields.h"
+#include "cli/wait.h"
+#include "server/api/tubes.h"
+#include "server/text/duration.h"
+
+namespace carillon::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kPauseExamples =
+    R"(Puts go on, and jobs become due; workers get none of them until the pause ends.
+What workers hold is not touched. A pause is rounded up to whole seconds. It is
+not stored: a restart of the server ends it.
+
+Examples:
+  carillon pause mail                     until carillon resume mail
+  carillon pause mail 10m)";
+
+constexpr const char* kResumeExamples = R"(A tube that is not paused stays as it is.
+
+Examples:
+  carillon resume mail)";
+
+constexpr const char* kKickExamples =
+    R"(Buried jobs first; if the tube has none, delayed ones, the next due first.
+Prints how many were made ready.
+
+Examples:
+  carillon kick                     one job of tube default
+  carillon kick 100 --tube mail     up to 100 jobs of tube mail
+  carillon kick --job 7             this one, wherever it is)";
+
+constexpr const char* kDrainExamples =
+    R"(From now on the server answers DRAINING to every put into the tube, also after a
+restart, until --end. Workers go on, and get what is there. Schedules go on too:
+carillon schedule pause stops them. Prints how many jobs are left; with --wait
+waits until no job is ready, delayed or reserved. Buried jobs stay.
+(To refuse all puts of a server, send it SIGUSR1.)
+
+Examples:
+  carillon drain mail
+  carillon drain mail --wait              then switch the workers off
+  carillon drain mail --end               the tube takes jobs again
+  carillon drain new --create             a tube that has no jobs yet)";
+
+constexpr const char* kTubeExamples =
+    R"(ACTION: set, show. What set does not name stays as it is; 0 ends a limit.
+
+Examples:
+  carillon tube set images --max-running 10
+  carillon tube set api --rate 100/1m --burst 5
+  carillon tube set api --rate 0
+  carillon tube set mail --put-rate 1000/1s --put-burst 5000
+  carillon tube set mail --max-attempts 8 --backoff 10s..1h --retention 30d
+  carillon tube set api --group acme --weight 3 --max-running 2
+  carillon tube show api          what is set, and how many jobs run
+  carillon tube show api --group acme)";
+
+struct Request {
+  ServerAddress server;
+  Asked asked;
+  bool json = false;
+};
+
+// Calls the server. A tube that is not there is told in the words of the command line.
+template <class Call>
+auto call_tube(const std::string& tube, std::string_view advice, Call call) try {
+  return call();
+} catch (const Refusal& refusal) {
+  if (refusal.status != 404) throw;
+  throw Failure(fmt::format(
+      "tube {} does not exist: it has no jobs, and nobody uses or watches it{}", tube, advice));
+}
+
+// --- pause, resume, kick
+
+int pause(const Request& request) {
+  using std::chrono::milliseconds;
+  auto asked = request.asked.read<server::PauseTube>();
+  std::string until = "until carillon resume " + asked.tube;
+  auto seconds = std::chrono::ceil<std::chrono::seconds>(milliseconds(queue::kMaxTtr));
+  if (asked.duration) {
+    seconds = std::chrono::ceil<std::chrono::seconds>(milliseconds(asked.duration->ms));
+    asked.duration->ms = static_cast<queue::Millis>(milliseconds(seconds).count());
+    until = "for " + server::short_duration(seconds);
+  }
+  call_tube(asked.tube, "", [&] { Api(request.server).call("pauseTube", asked); });
+  write_out(request.json
+                ? fmt::format("{{\"tube\":\"{}\",\"pause_s\":{}}}\n", asked.tube, seconds.count())
+                : fmt::format("paused tube {} {}\n", asked.tube, until));
+  return kSuccess;
+}
+
+int resume(const Request& request) {
+  const auto asked = request.asked.read<server::TubeName>();
+  call_tube(asked.tube, "", [&] { Api(request.server).call("resumeTube", asked); });
+  write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"pause_s\":0}}\n", asked.tube)
+                         : fmt::format("resumed tube {}\n", asked.tube));
+  return kSuccess;
+}
+
+struct KickRequest : Request {
+  std::optional<std::uint64_t> job;
+};
+
+int kick(const KickRequest& request) {
+  for (const auto& [field, name] : {std::pair{"/max", "N"}, std::pair{"/tube", "--tube"}})
+    if (request.job && request.asked.has(field))
+      throw UsageError(fmt::format("give {} or --job, not both", name));
+  const auto asked =
+      request.asked.read<server::KickTube>({.tube = std::string(kDefaultTube), .max = 1});
+  Api api(request.server);
+  try {
+    if (!request.job) {
+      write_out(fmt::format("{}\n", api.call<server::Kicked>("kickTube", asked).kicked));
+      return kSuccess;
+    }
+    api.ask("POST", fmt::format("/v1/jobs/{}:kick", *request.job));
+  } catch (const Refusal& refusal) {
+    if (refusal.status != 404) throw;
+    if (!request.job) return write_out("0\n"), kSuccess;  // a tube that is not there has no jobs
+    throw Failure(
+        fmt::format("job {} does not exist, or is neither buried nor delayed", *request.job));
+  }
+  write_out("1\n");
+  return kSuccess;
+}
+
+// --- drain
+
+constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::seconds kTell{2};
+
+struct DrainRequest : Request {
+  bool wait = false;
+  bool end = false;
+  bool create = false;
+};
+
+std::string text_of(const queue::JobCounts& left) {
+  return fmt::format("{} ready, {} delayed, {} reserved, {} buried", left.ready, left.delayed,
+                     left.reserved, left.buried);
+}
+
+queue::JobCounts what_is_left(Api& api, const server::TubeName& tube) try {
+  return api.call<server::Tube>("getTube", tube).jobs;
+} catch (const Refusal& refusal) {
+  if (refusal.status != 404) throw;
+  throw Failure(fmt::format("tube {} is gone: somebody has set it anew", tube.tube));
+}
+
+queue::JobCounts wait_until_empty(Api& api, const server::TubeName& tube) {
+  auto tell_at = std::chrono::steady_clock::now() + kTell;
+  std::string told;
+  while (true) {
+    const queue::JobCounts left = what_is_left(api, tube);
+    if (left.ready + left.delayed + left.reserved == 0) return left;
+    if (std::chrono::steady_clock::now() >= tell_at) {
+      if (text_of(left) != told) {
+        told = text_of(left);
+        remark(fmt::format("carillon drain: tube {}: {}", tube.tube, told));
+      }
+      tell_at += kTell;
+    }
+    wait_for(-1, 0, kLook);
+  }
+}
+
+int drain(const DrainRequest& request) {
+  const auto asked = request.asked.read<server::TubeName>();
+  const std::string& tube = asked.tube;
+  Api api(request.server);
+  // A name that was mistyped would refuse puts for good, and the tube that was meant would not; and
+  // with --end the other way round. A tube that refuses puts exists.
+  if (!request.create) {
+    call_tube(tube, request.end ? "" : "; to drain it all the same: --create",
+              [&] { api.call<server::Tube>("getTube", asked); });
+  }
+  server::PatchTube patch;
+  patch.tube = tube;
+  patch.draining = {.given = true, .value = !request.end};
+  const auto set = api.call<server::Tube>("patchTube", patch);
+  if (request.end) {
+    write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"puts\":\"taken\"}}\n", tube)
+                           : fmt::format("tube {} takes jobs again\n", tube));
+    return kSuccess;
+  }
+  const queue::JobCounts left = request.wait ? wait_until_empty(api, asked) : set.jobs;
+  write_out(request.json
+                ? fmt::format("{{\"tube\":\"{}\",\"puts\":\"refused\",\"ready\":{},\"delayed\":{},"
+                              "\"reserved\":{},\"buried\":{}}}\n",
+                              tube, left.ready, left.delayed, left.reserved, left.buried)
+                : fmt::format("tube {}: {}\n", tube, text_of(left)));
+  return kSuccess;
+}
+
+// --- tube
+
+struct TubeRequest : Request {
+  std::string action;
+  std::string tube;
+  std::string group;
+};
+
+std::string parse_action(const std::string& text) {
+  if (text == "set" || text == "show") return text;
+  throw std::invalid_argument(fmt::format("\"{}\": there are set, show", text));
+}
+
+// A burst is that of a rate which is set already, or by the same command.
+void throw_usage(const TubeRequest& request, const Refusal& refusal) {
+  for (const std::string rate : {"/limits/rate", "/limits/put_rate"}) {
+    const auto is_of_rate = [&](const server::FieldFault& fault) {
+      return fault.pointer == rate + "/jobs";
+    };
+    const bool lacks_rate = std::any_of(refusal.faults.begin(), refusal.faults.end(), is_of_rate);
+    if (lacks_rate && !request.asked.has(rate))
+      throw UsageError(request.asked.argument_within(rate) + " needs a rate");
+  }
+  request.asked.throw_usage(refusal);
+}
+
+void set_tube(const TubeRequest& request) try {
+  if (request.asked.is_empty()) throw UsageError("write what to set, as --max-running 10");
+  Api api(request.server);
+  if (request.group.empty()) {
+    if (request.asked.has("/weight")) throw UsageError("--weight needs a --group");
+    auto patch = request.asked.read<server::PatchTube>();
+    patch.tube = request.tube;
+    api.call<server::Tube>("patchTube", patch);
+  } else {
+    for (const char* const field : {"/limits/put_rate", "/retention", "/retry"})
+      if (const auto argument = request.asked.argument_within(field); !argument.empty())
+        throw UsageError(argument + " is not for a --group");
+    auto patch = request.asked.read<server::PatchGroup>();
+    patch.tube = request.tube;
+    patch.group = request.group;
+    api.call("patchGroup", patch);
+  }
+  write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"result\":\"set\"}}\n", request.tube)
+                         : fmt::format("set tube {}\n", request.tube));
+} catch (const Refusal& refusal) {
+  throw_usage(request, refusal);
+}
+
+// What is shown has the names of the command stats.
+class Shown {
+ public:
+  void add(std::string_view name, std::string value) {
+    fields_.push_back({.name = std::string(name), .value = std::move(value), .quoted = false});
+  }
+  void add(std::string_view name, std::uint64_t number) { add(name, std::to_string(number)); }
+  void add_rate(std::string_view name, const server::Patch<server::RatePatch>& rate,
+                std::string_view burst) {
+    if (!rate.value) return;
+    add(name, rate.value->jobs.value.value_or(0));
+    add(fmt::format("{}-period-ms", name), rate.value->per.value.value_or(server::Duration()).ms);
+    add(burst, rate.value->burst.value.value_or(1));
+  }
+  void add_running(const server::Patch<std::uint64_t>& most) {
+    if (most.value) add("max-running", *most.value);
+  }
+  StatsFields take() { return StatsFields(std::move(fields_)); }
+
+ private:
+  std::vector<StatsField> fields_;
+};
+
+void add_retry(Shown& shown, const server::RetryPatch& retry) {
+  const auto backoff = retry.backoff.value.value_or(server::BackoffPatch());
+  const auto initial = backoff.initial.value.value_or(server::Duration()).ms;
+  const auto longest = backoff.max.value.value_or(server::Duration()).ms;
+  const std::uint32_t jitter = backoff.jitter.value.value_or(0);
+  const std::uint32_t attempts = retry.max_attempts.value.value_or(0);
+  if (attempts > 0) shown.add("max-attempts", attempts);
+  if (initial > 0) shown.add("backoff-ms", initial);
+  if (longest > 0) shown.add("backoff-longest-ms", longest);
+  if (jitter > 0) shown.add("jitter-percent", jitter);
+  if (retry.lost_fails.value.value_or(false)) shown.add("lost", "fails");
+}
+
+StatsFields shown_of(const server::Tube& tube) {
+  Shown shown;
+  shown.add("name", tube.name);
+  shown.add("current-jobs-ready", tube.jobs.ready);
+  shown.add("current-jobs-reserved", tube.jobs.reserved);
+  shown.add("current-waiting", tube.waiting);
+  if (tube.retry) add_retry(shown, *tube.retry);
+  shown.add_running(tube.limits.max_running);
+  shown.add_rate("rate", tube.limits.rate, "burst");
+  shown.add_rate("put-rate", tube.limits.put_rate, "put-burst");
+  if (tube.retention) shown.add("retention-ms", tube.retention->ms);
+  if (tube.puts_too_fast > 0) shown.add("total-puts-too-fast", tube.puts_too_fast);
+  if (tube.dead_deleted > 0) shown.add("total-dead-deleted", tube.dead_deleted);
+  if (tube.draining) shown.add("puts", "refused");
+  return shown.take();
+}
+
+StatsFields shown_of(const server::Group& group) {
+  Shown shown;
+  shown.add("group", group.name.bytes);
+  shown.add("tube", group.tube);
+  shown.add("current-jobs-ready", group.jobs.ready);
+  shown.add("current-jobs-reserved", group.jobs.reserved);
+  shown.add("weight", group.weight);
+  shown.add_running(group.limits.max_running);
+  shown.add_rate("rate", group.limits.rate, "burst");
+  return shown.take();
+}
+
+StatsFields fetch(const TubeRequest& request) try {
+  Api api(request.server);
+  const std::string& tube = request.tube;
+  const std::string& group = request.group;
+  if (group.empty())
+    return shown_of(api.call<server::Tube>("getTube", server::TubeName{.tube = tube}));
+  return shown_of(
+      api.call<server::Group>("getGroup", server::GroupName{.tube = tube, .group = group}));
+} catch (const Refusal& refusal) {
+  if (refusal.status != 404) throw;
+  throw Failure(
+      request.group.empty()
+          ? fmt::format("tube {} does not exist: nothing is set for it, it has no jobs, and nobody "
+                        "uses it",
+                        request.tube)
+          : fmt::format("tube {} has no group {}: nothing is set for it, and it has no jobs",
+                        request.tube, request.group));
+}
+
+int tube(const TubeRequest& request) {
+  if (request.action == "set") return set_tube(request), kSuccess;
+  if (!request.asked.is_empty())
+    throw UsageError(fmt::format("{} is for set", request.asked.first_argument()));
+  const StatsFields fields = fetch(request);
+  write_out(request.json ? to_json(fields) : to_table(fields));
+  return kSuccess;
+}
+
+void add_settings(CLI::App& command, Asked& asked) {
+  const auto option = [&](const std::string& name, std::string_view pointer,
+                          json::value (*parse)(const std::string&), const char* type,
+                          const char* description) {
+    const auto set = [&asked, name, pointer, parse](const std::string& text) {
+      asked.set(pointer, parse_argument(name, parse, text), name);
+    };
+    add_text(command, name, set, description).type_name(type);
+  };
+  option("--weight", "/weight", parse_count, "N",
+         "Of --group: it gets so many times as many turns (1)");
+  option("--max-running", "/limits/max_running", parse_limit, "N",
+         "At most N jobs are reserved at once. A restart\nends reservations: for a time "
+         "more may run");
+  option("--rate", "/limits/rate", parse_rate, "N/TIME",
+         "Jobs that go out per time, evenly: 100/1m");
+  option("--burst", "/limits/rate/burst", parse_count, "N",
+         "Of --rate: so many at once after a rest (1)");
+  option("--put-rate", "/limits/put_rate", parse_rate, "N/TIME",
+         "So many may be put in a time; more are refused");
+  option("--put-burst", "/limits/put_rate/burst", parse_count, "N",
+         "Of --put-rate: so many at once after a rest (1)");
+  option("--retention", "/retention", parse_retention, "DURATION",
+         "Dead jobs are deleted after it (0: never)");
+  option("--max-attempts", "/retry/max_attempts", parse_count, "N",
+         "After so many failed ones a job is buried");
+  option("--backoff", "/retry/backoff", parse_backoff, "DURATION",
+         "How long after a failed attempt; 1s..1h doubles");
+  option("--jitter", "/retry/backoff/jitter", parse_jitter, "PERCENT",
+         "Up to so much is added to that: 20%");
+  option("--lost", "/retry/lost_fails", parse_lost, "WHAT",
+         "A lost worker: fails, or returns the job");
+}
+
+template <class Asks, class Of>
+CLI::App& add_row(CLI::App& app, const std::string& name, const char* examples,
+                  const std::shared_ptr<Of>& request, const AskedOptions& options) {
+  CLI::App& command = add_subcommand(app, name, examples);
+  request->asked.add_arguments(command, server::kShape<Asks>, options);
+  return command;
+}
+
+template <class Of>
+void finish(CLI::App& command, const std::shared_ptr<Of>& request, int (*act)(const Of&),
+            int& exit_code) {
+  add_server_option(command, request->server);
+  when_parsed(command, [request, act, &exit_code] { exit_code = act(*request); });
+}
+
+}  // namespace
+
+void add_pause(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App& command = add_row<server::PauseTube>(app, "pause", kPauseExamples, request,
+                                                 {.positionals = "tube duration"});
+  add_flag(command, "--json", request->json, "Print {\"tube\":...,\"pause_s\":...}");
+  finish(command, request, pause, exit_code);
+}
+
+void add_resume(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App& command =
+      add_row<server::TubeName>(app, "resume", kResumeExamples, request, {.positionals = "tube"});
+  add_flag(command, "--json", request->json, "Print {\"tube\":...,\"pause_s\":0}");
+  finish(command, request, resume, exit_code);
+}
+
+void add_kick(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<KickRequest>();
+  CLI::App& command =
+      add_row<server::KickTube>(app, "kick", kKickExamples, request, {.positionals = "max:N"});
+  add_value(command, "--job", request->job, parse_job_id, "This one job, wherever it is")
+      .type_name("ID");
+  finish(command, request, kick, exit_code);
+}
+
+void add_drain(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<DrainRequest>();
+  CLI::App& command =
+      add_row<server::TubeName>(app, "drain", kDrainExamples, request, {.positionals = "tube"});
+  const Argument wait =
+      add_flag(command, "--wait", request->wait, "Wait until it is empty; tell how far it is");
+  const Argument end =
+      add_flag(command, "--end", request->end, "Let the tube take jobs again").excludes(wait);
+  add_flag(command, "--create", request->create, "Also if there is no such tube yet").excludes(end);
+  add_flag(command, "--json", request->json, "Print {\"tube\":...,\"puts\":...,\"ready\":...}");
+  finish(command, request, drain, exit_code);
+}
+
+void add_tube(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<TubeRequest>();
+  CLI::App& command = add_subcommand(app, "tube", kTubeExamples);
+  add_value(command, "ACTION", request->action, parse_action, "").type_name("").required();
+  add_value(command, "NAME", request->tube, parse_tube, "Of the tube").type_name("").required();
+  add_value(command, "--group", request->group, parse_group, "Of this group alone")
+      .type_name("GROUP");
+  add_settings(command, request->asked);
+  add_flag(command, "--json", request->json, "Print one JSON object (show)");
+  finish(command, request, tube, exit_code);
+}
+
+}  // namespace carillon::cli
