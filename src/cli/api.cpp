@@ -186,8 +186,7 @@ void Api::exchange(std::string_view name, const server::Shape& shape, const void
                    const server::Shape* answer_shape, void* answer) {
   const json::object answered = ask_row(name, shape, request);
   if (answer_shape == nullptr) return;
-  server::Reader reader;
-  reader.pass_over_unknown();
+  server::Reader reader(server::Source::kAnswer);
   server::read_fields(reader, *answer_shape, answered, answer);
   if (!reader.faults().empty()) {
     throw Failure(fmt::format("{} answers {} with {}: {}", stream_->peer(), name,

@@ -84,8 +84,7 @@ struct Told : server::ChangeInSteps {
 
 Told told_of(const json::object& answer) {
   Told told;
-  server::Reader reader;
-  reader.pass_over_unknown();
+  server::Reader reader(server::Source::kAnswer);
   server::ChangeInSteps& fields = told;
   server::read_fields(reader, server::kShape<server::ChangeInSteps>, answer, &fields);
   if (!reader.faults().empty())

@@ -187,5 +187,21 @@ TEST_F(HttpSession, ADurationIsWrittenAsOnACommandLine) {
             "/ttr: \"PT30S\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
 }
 
+TEST_F(HttpSession, AJobThatNobodyHasReservedIsBuried) {
+  put(R"({"body":"a","priority":5})");
+  EXPECT_EQ(ask("POST", "/v1/jobs/1:bury").status, 204);
+  const json::value kept = ask("GET", "/v1/jobs/1").value();
+  EXPECT_EQ(kept.at("state"), "buried");
+  EXPECT_EQ(kept.at("priority"), 5);
+  EXPECT_EQ(kept.at("failed_attempts"), 0);
+  EXPECT_EQ(ask("POST", "/v1/jobs/1:bury", R"({"priority":7})").status, 204);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("priority"), 7);
+  EXPECT_EQ(ask("POST", "/v1/jobs/1:kick").status, 204);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:reserve").status, 200);
+  EXPECT_EQ(ask("POST", "/v1/jobs/1:bury").detail(), "job 1 is reserved");
+  EXPECT_EQ(ask("POST", "/v1/jobs/2:bury").detail(), "there is no job 2");
+  EXPECT_EQ(ask("POST", "/v1/jobs/1:bury", R"({"priority":-1})").status, 400);
+}
+
 }  // namespace
 }  // namespace carillon::server::http

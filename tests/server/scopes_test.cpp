@@ -107,6 +107,7 @@ const std::vector<Case> kRoutes = {
     {"DELETE /v1/jobs/{id}", "put"},
     {"GET /v1/jobs/{id}/body", "read"},
     {"POST /v1/jobs/{id}:kick", "admin"},
+    {"POST /v1/jobs/{id}:bury", "admin"},
     {"PUT /v1/tubes/{tube}/keys/{key}", "put"},
     {"GET /v1/tubes/{tube}/keys/{key}", "read"},
     {"PATCH /v1/tubes/{tube}/keys/{key}", "put"},
