@@ -14,12 +14,16 @@ verbs are keyword arguments, with `_` for `-`: `put(body, max_attempts=5, backof
 attributes={"content_type": "text/csv"})`. The server checks them, so options that are newer than
 this file work, too. docs/protocol.md of Carillon says what each verb does and promises.
 
-Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply`, and
-nothing was changed; its subclasses say which. ConnectionLost is no answer: see `unknown`.
+Producers and workers talk on the port of the beanstalk protocol. What operators ask for (lists,
+changes of many jobs, settings, schedules) goes to the server's HTTP API: keyword arguments are the
+fields of the request, and what is returned has those of the answer, as docs/http.md names them.
+
+Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply` (by
+HTTP: the status and the reason), and nothing was changed; its subclasses say which. ConnectionLost is no answer: see `unknown`.
 
 Lost connections. The client connects with the first command, and again when the connection is gone;
-tubes and name are set anew. A command that may be repeated is sent again once: all that only read,
-a reserve (jobs of the lost connection come back by themselves), a batch with `once`, and a put with
+tubes and name are set anew. Each request by HTTP has a connection of its own. A command that may
+be repeated is sent again once: all that only read, a reserve (jobs of the lost connection come back by themselves), a batch with `once`, and a put with
 a key and a key_window whose on_conflict replaces no job: it is "reject", "ignore" or absent. (Let
 the window be longer than `timeout`. If somebody cancels the job between the reply that was lost and
 the repeat, its key is free, and the repeat makes the job anew. So does a repeat for a job that has
@@ -33,6 +37,7 @@ child of fork() that goes on to use a Client calls its forget() first.
 
 import base64
 import datetime
+import http.client
 import json
 import os
 import re
@@ -41,6 +46,7 @@ import socket
 import ssl
 import threading
 import time
+import urllib.parse
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 __all__ = [
@@ -60,7 +66,7 @@ __all__ = [
 MAX_BATCH = 1_000  # jobs in one command
 MAX_BATCH_BYTES = 1 << 20
 _MAX_LINE = 1_022  # bytes of a command
-_MAX_SCHEDULE_LINE = 2_046  # bytes of a set-schedule line
+_HTTP_BESIDE = 80  # how much higher the port for HTTP is
 
 Body = Union[str, bytes]
 Duration = Union[int, float, str, datetime.timedelta]
@@ -175,9 +181,10 @@ class Job:
         return self._client.touch(self.id)
 
 
-# Options whose numbers are no seconds.
-_NUMBERS = {"pri", "max-attempts", "limit", "spans", "max-running", "weight"}
-_NUMBERS |= {"rate", "burst", "put-rate", "put-burst"}
+# Options whose numbers are no seconds; and fields of HTTP whose numbers are.
+_NUMBERS = {"pri", "max-attempts"}
+_SECONDS = {"every", "spread", "catch_up_window", "ttr", "expires_in", "over", "duration"}
+_SECONDS |= {"retention", "per", "initial", "max"}
 
 
 def _bytes(body: Body) -> bytes:
@@ -241,31 +248,46 @@ def _scalar(value: str) -> Union[int, str, bool]:
 
 
 def _yaml(text: str) -> Any:
-    """Reads the subset of YAML that the server writes: a dict, a list, or a list of dicts. What is
-    not UTF-8 comes as Base64, and is returned as bytes."""
-    items: List[Any] = []
+    """Reads the subset of YAML that the server writes: a dict, or a list."""
+    items: List[str] = []
     fields: Dict[str, Any] = {}
     for line in text.split("\n")[1:-1]:
         if line.startswith("- "):
             items.append(line[2:])
-            line = line[2:]
-            if ": " not in line:
-                continue
-            items[-1] = fields = {}
-        name, _, value = line.strip().partition(": ")
-        if name.endswith("_base64"):
-            fields[name[: -len("_base64")]] = base64.b64decode(_scalar(value))
         else:
+            name, _, value = line.partition(": ")
             fields[name] = _scalar(value)
-    return items or (fields or [])
+    return fields or items
 
 
-def _fields(line: str) -> Dict[str, Any]:
-    """Reads a line of JSON. What is not UTF-8 comes as Base64, and is returned as bytes."""
-    fields = json.loads(line)
+def _json_of(value: Any, name: str = "") -> Any:
+    """Returns what JSON has for the value of this field."""
+    if isinstance(value, dict):
+        is_own = name in ("metadata", "attributes")
+        return value if is_own else {key: _json_of(one, key) for key, one in value.items()}
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, datetime.timedelta) or (is_number and name in _SECONDS):
+        return _ms(value)
+    return _value(name, value) if isinstance(value, datetime.datetime) else value
+
+
+def _query(fields: Dict[str, Any]) -> str:
+    words = {name: _json_of(value, name) for name, value in fields.items() if value is not None}
+    return "?" + urllib.parse.urlencode(words) if words else ""
+
+
+def _with_bytes(fields: Dict[str, Any]) -> Dict[str, Any]:
+    """What is not UTF-8 comes as Base64, and is returned as bytes."""
     for name in [name for name in fields if name.endswith("_base64")]:
         fields[name[: -len("_base64")]] = base64.b64decode(fields.pop(name))
     return fields
+
+
+def _body_field(body: Body) -> Dict[str, str]:
+    try:
+        return {"body": _bytes(body).decode()}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(_bytes(body)).decode()}
 
 
 def _tls_context(tls: Union[bool, str, ssl.SSLContext]) -> Optional[ssl.SSLContext]:
@@ -274,11 +296,16 @@ def _tls_context(tls: Union[bool, str, ssl.SSLContext]) -> Optional[ssl.SSLConte
     return ssl.create_default_context(cafile=None if tls is True else tls)
 
 
+_Address = Union[str, Tuple[str, int]]
+
+
 class Client:
     """A connection to a server; see the module for what happens when it is lost.
 
-    `path`: of a unix socket, instead of host and port. `timeout`: how long an answer may take, and
-    a connect, in seconds; a reserve may take that much longer than asked for.
+    `path`: of a unix socket, instead of host and port. `http`: where the server answers HTTP, a
+    host and a port or the path of a unix socket; without it port + 80, or `path` + ".http", as
+    `carillon serve` has it. `timeout`: how long an answer may take, and a connect, in seconds; a
+    reserve may take that much longer than asked for.
 
     `token`: what the server asks for, if it has tokens. `tls`: True, if the server speaks TLS and
     this system trusts its certificate; or the file of those that may sign it (PEM); or an
@@ -292,6 +319,7 @@ class Client:
         port: int = 11300,
         *,
         path: Optional[str] = None,
+        http: Union[None, str, Tuple[str, int]] = None,
         tube: str = "default",
         name: Optional[str] = None,
         timeout: float = 30,
@@ -302,13 +330,15 @@ class Client:
             raise ValueError("the token is none: it is one word")
         self._token = token
         self._tls = _tls_context(tls)
-        self._address = path if path else (host, port)
+        self._address: _Address = path if path else (host, port)
+        self._http: _Address = http or (path + ".http" if path else (host, port + _HTTP_BESIDE))
         self._timeout = timeout
         self._tube = tube
         self._watched = ["default"]
         self._name = name
         self._socket: Optional[socket.socket] = None
         self._file: Any = None
+        self._asking: Optional[socket.socket] = None  # for the request by HTTP that is under way
         self._deadline_soon = False  # the last reserve was answered so
         self.interrupted = False
 
@@ -329,8 +359,9 @@ class Client:
         """Ends the connection for good, from any thread: the command under way and all later ones
         raise ConnectionLost. So a reserve that waits comes to its end."""
         self.interrupted = True
-        connection = self._socket
-        if connection:
+        for connection in (self._socket, self._asking):
+            if not connection:
+                continue
             try:
                 # As that of a plain socket: TLS would change what the other thread works with.
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
@@ -600,10 +631,13 @@ class Client:
         command = f"patch-job {_job(job)}{size}{_options(options)}"
         return int(self._call(command, ["PATCHED"], data)[1])
 
-    def bury_job(self, job: Union[int, str], pri: Optional[int] = None) -> int:
-        """Buries a job that nobody has reserved. Without `pri` it keeps its priority. Returns its
+    def bury_job(self, job: Union[int, str], priority: Optional[int] = None) -> int:
+        """Buries a job that nobody has reserved. Without `priority` it keeps its own. Returns its
         id."""
-        return int(self._call(f"bury-job {_job(job)}{_options({'pri': pri})}", ["BURIED"])[1])
+        job_id = job if isinstance(job, int) else self.show(job)["id"]
+        fields = {} if priority is None else {"priority": priority}
+        self._ask("POST", f"/v1/jobs/{job_id}:bury", fields, again=True)
+        return job_id
 
     def kick(self, most: int) -> int:
         """Makes up to `most` buried jobs of the tube in use ready, or else delayed ones."""
@@ -613,8 +647,8 @@ class Client:
         self._call(f"kick-job {job_id}", ["KICKED"])
 
     def story(self, job_id: int) -> List[Dict[str, Any]]:
-        """The last failed attempts of a job: time, ending, worker, error."""
-        return list(self._told(f"story-job {job_id}"))
+        """The last failed attempts of a job: at, ended, worker, error."""
+        return self.show(job_id)["attempts"]
 
     def stats(self) -> Dict[str, Any]:
         return self._told("stats")
@@ -623,14 +657,16 @@ class Client:
         return self._told(f"stats-job {job_id}")
 
     def show(self, job: Union[int, str]) -> Dict[str, Any]:
-        """As stats_job, with the moments when the job is due and was put, and its worker."""
-        return self._told(f"show-job {_job(job)}")
+        """The job with its body, its state, and when it is due and was put."""
+        by_key = f"/v1/tubes/{_quoted(self._tube)}/keys/"
+        path = f"/v1/jobs/{job}" if isinstance(job, int) else by_key + _quoted(job)
+        return self._ask("GET", path, again=True)
 
     def stats_tube(self, tube: str) -> Dict[str, Any]:
         return self._told(f"stats-tube {tube}")
 
     def stats_group(self, tube: str, group: str) -> Dict[str, Any]:
-        return self._told(f"stats-group {tube} {_word(group)}")
+        return self._ask("GET", f"/v1/tubes/{_quoted(tube)}/groups/{_quoted(group)}", again=True)
 
     def tubes(self) -> List[str]:
         return list(self._told("list-tubes"))
@@ -638,98 +674,147 @@ class Client:
     def pause_tube(self, tube: str, seconds: int) -> None:
         self._call(f"pause-tube {tube} {seconds}", ["PAUSED"])
 
-    def set_tube(self, tube: str, **options: Any) -> None:
-        """Changes the settings of a tube's jobs: max_attempts, backoff, jitter, lost, max_running,
-        rate ("100/1m"), burst, put_rate, put_burst, retention. With `group` those of a
-        group, and its weight.
+    def set_tube(self, tube: str, **fields: Any) -> Dict[str, Any]:
+        """Sets what holds for the jobs of a tube: limits={"max_running": 10, "rate": {"jobs": 100,
+        "per": 60}}, retry, retention, draining. What is not named stays, and None takes it away.
         """
-        self._call(f"set-tube {tube}{_options(options)}", ["SET"], again=True)
+        return self._ask("PATCH", f"/v1/tubes/{_quoted(tube)}", fields, again=True)
 
-    # --- Many jobs of a tube. Options that say which: state ("delayed", "ready", "reserved",
-    # "buried", "dead", or several: "ready,delayed"), key_prefix, due_after, due_before.
+    def set_group(self, tube: str, group: str, **fields: Any) -> None:
+        """The same for a group of a tube: its weight, and limits."""
+        path = f"/v1/tubes/{_quoted(tube)}/groups/{_quoted(group)}"
+        self._ask("PATCH", path, fields, again=True)
 
-    def list_jobs(self, tube: str, **options: Any) -> Iterator[Dict[str, Any]]:
-        """Yields the jobs by their due times, then the buried ones, as docs/protocol.md says.
-        Asks for them page by page. Further options: bodies=True, and `limit`, the size of a page.
-        A job that moves meanwhile may come twice; `id` tells."""
-        return self._list(f"list-jobs {tube}", options)
+    # --- Many jobs of a tube. Filters say which: state ("delayed", "ready", "reserved", "buried",
+    # "dead", or several: "ready,delayed"), group, key_prefix, due_after, due_before.
+
+    def list_jobs(
+        self, tube: str, *, bodies: bool = False, **filters: Any
+    ) -> Iterator[Dict[str, Any]]:
+        """Yields the jobs by their due times, then the buried ones. Asks for them page by page, of
+        `page_size`. A job that moves meanwhile may come twice; `id` tells. With `bodies` each has
+        its body, and one that is gone by then is left out."""
+        for job in self._list(f"/v1/tubes/{_quoted(tube)}/jobs", "jobs", filters):
+            found = self.peek(job["id"]) if bodies else None
+            if found:
+                yield {**job, **_with_bytes(_body_field(found.body))}
+            elif not bodies:
+                yield job
 
     def list_groups(self, tube: str) -> Iterator[Dict[str, Any]]:
         """Yields the groups of a tube: how many jobs they have, and what is set for them."""
-        return self._list(f"list-groups {tube}", {})
+        return self._list(f"/v1/tubes/{_quoted(tube)}/groups", "groups", {})
 
-    def _list(self, command: str, options: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
-        options = {"limit": 1_000, **options}
+    def _list(self, path: str, of: str, fields: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
+        fields = {"page_size": 1_000, **fields}
         while True:
-            *lines, end = self._json(command + _options(options))
-            yield from lines
-            if end["next"] is None:
+            page = self._ask("GET", path + _query(fields), again=True)
+            yield from page[of]
+            if not page["next_page_token"]:
                 return
-            options["after"] = end["next"]
+            fields["page_token"] = page["next_page_token"]
 
-    def cancel_jobs(self, tube: str, **options: Any) -> Changed:
+    def cancel_jobs(self, tube: str, **filters: Any) -> Changed:
         """Deletes jobs. With dry_run=True the four changes only count, and change nothing. If the
         connection is lost half-way, call them again: they go on with the rest."""
-        return self._change(f"cancel-jobs {tube}", options)
+        return self._change("cancel", tube, filters)
 
-    def retry_jobs(self, tube: str, **options: Any) -> Changed:
+    def retry_jobs(self, tube: str, **filters: Any) -> Changed:
         """Makes buried and dead jobs ready; their attempts begin anew."""
-        return self._change(f"retry-jobs {tube}", options)
+        return self._change("retry", tube, filters)
 
-    def move_jobs(self, tube: str, to: str, **options: Any) -> Changed:
+    def move_jobs(self, tube: str, to: str, **filters: Any) -> Changed:
         """Puts jobs into another tube, as they are."""
-        return self._change(f"move-jobs {tube} to={to}", options)
+        return self._change("move", tube, filters, to=to)
 
-    def spread_jobs(self, tube: str, over: Duration, **options: Any) -> Changed:
+    def spread_jobs(self, tube: str, over: Duration, **filters: Any) -> Changed:
         """Deals the delayed jobs that are due from due_after to due_before out evenly over a
         longer time, which begins at due_after."""
-        return self._change(f"spread-jobs {tube} over={_ms(over)}", options)
+        return self._change("spread", tube, filters, over=over)
 
-    def due_counts(self, tube: str, **options: Any) -> Tuple[List[Dict[str, Any]], Dict[str, Any]]:
-        """Returns how many jobs are due when, and a summary. Options: by="minute", "hour" or
-        "day", and how many spans."""
-        *spans, all_jobs = self._json(f"due-counts {tube}{_options(options)}")
-        return spans, all_jobs
+    def _change(self, verb: str, tube: str, filters: Dict[str, Any], **fields: Any) -> Changed:
+        filters = {"tube": tube, **filters}
+        for name in ("dry_run", "limit"):
+            if name in filters:
+                fields[name] = filters.pop(name)
+        done = self._ask("POST", f"/v1/jobs:{verb}", {"filter": filters, **fields})
+        while done.get("state") == "running":  # it takes long
+            time.sleep(0.1)
+            done = self._ask("GET", f"/v1/operations/{done['id']}", again=True)
+        if "error" in done:
+            raise Refused(f"{verb} after {done['changed']} jobs", f"500 {done['error']}")
+        return Changed(done["changed"], done["left"])
+
+    def due_counts(self, tube: str, **fields: Any) -> Dict[str, Any]:
+        """Returns how many jobs are due when, in `spans`, and of all jobs. Fields: by="minute",
+        "hour" or "day", and how many spans."""
+        return self._ask("GET", f"/v1/tubes/{_quoted(tube)}/due{_query(fields)}", again=True)
 
     # --- Schedules.
 
-    def set_schedule(self, name: str, body: Body, **options: Any) -> None:
-        """Makes or replaces a schedule. Options: cron and zone, or every and start; gap, catch_up,
-        overlap, tube, paused; and of its jobs pri, ttr, spread, group, max_attempts, backoff,
-        jitter, lost, expires_in, at_expiry, attributes."""
-        data = _bytes(body)
-        options.setdefault("tube", self._tube)
-        self._call(
-            f"set-schedule {_word(name)} {len(data)}{_options(options)}", ["SCHEDULED"], data
-        )
+    def set_schedule(self, name: str, body: Body, **fields: Any) -> None:
+        """Makes or replaces a schedule. Fields: cron and time_zone, or every and start; gap,
+        catch_up, catch_up_window, overlap, spread; and of its jobs tube, priority, ttr, group,
+        retry, expires_in, at_expiry, content_type, metadata."""
+        job = {"tube": self._tube, **_body_field(body)}
+        for field in [field for field in fields if field not in _OF_SCHEDULE]:
+            job[field] = fields.pop(field)
+        self._ask("PUT", f"/v1/schedules/{_quoted(name)}", {**fields, "job": job}, again=True)
 
     def delete_schedule(self, name: str) -> None:
-        self._call(f"delete-schedule {name}", ["DELETED"])
+        self._ask("DELETE", f"/v1/schedules/{_quoted(name)}")
 
     def pause_schedule(self, name: str) -> None:
-        self._call(f"pause-schedule {name}", ["PAUSED"], again=True)
+        self._ask("POST", f"/v1/schedules/{_quoted(name)}:pause", again=True)
 
     def resume_schedule(self, name: str) -> None:
-        self._call(f"resume-schedule {name}", ["RESUMED"], again=True)
+        self._ask("POST", f"/v1/schedules/{_quoted(name)}:resume", again=True)
 
     def trigger_schedule(self, name: str) -> int:
         """Puts the schedule's job now. Returns its id."""
-        return int(self._call(f"trigger-schedule {name}", ["INSERTED"])[1])
-
-    def stats_schedule(self, name: str) -> Dict[str, Any]:
-        return self._told(f"stats-schedule {name}")
+        return self._ask("POST", f"/v1/schedules/{_quoted(name)}:trigger")["id"]
 
     def show_schedule(self, name: str) -> Dict[str, Any]:
-        """Returns what set_schedule takes, with the name and the body."""
-        return self._json(f"show-schedule {name}")[0]
+        """Returns what is set, what it has done, and its next times."""
+        return self._ask("GET", f"/v1/schedules/{_quoted(name)}", again=True)
 
-    def schedules(self) -> List[str]:
-        names: List[str] = []
+    def list_schedules(self) -> Iterator[Dict[str, Any]]:
+        """Yields all schedules by name, without the bodies of their jobs."""
+        return self._list("/v1/schedules", "schedules", {})
+
+    # --- Requests to the HTTP API.
+
+    def _ask(
+        self, method: str, path: str, fields: Optional[Dict[str, Any]] = None, again: bool = False
+    ) -> Any:
+        """Returns what the JSON of the answer has. `again`: it may be sent twice."""
+        body = None if fields is None else json.dumps(_json_of(fields)).encode()
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
         while True:
-            page = list(self._told("list-schedules" + (f" {names[-1]}" if names else "")))
-            if not page:
-                return names
-            names += page
+            sent = False
+            connection = http.client.HTTPConnection("localhost")
+            try:
+                connection.sock = self._asking = self._open(self._http)
+                sent = True
+                connection.request(method, path, body, headers)
+                answer = connection.getresponse()
+                text = answer.read()
+                break
+            except (OSError, http.client.HTTPException) as error:
+                if not sent or not again or self.interrupted:
+                    raise ConnectionLost(f"{method} {path}: {error}", sent and not again) from error
+                again = False
+            finally:
+                self._asking = None
+                connection.close()
+        told = json.loads(text, object_hook=_with_bytes) if text.startswith(b"{") else None
+        if answer.status < 300:
+            return told
+        kind = {404: NotFound, 409: IsReserved}.get(answer.status, Refused)
+        why = told["detail"] if told else text.decode("utf-8", "replace").strip() or answer.reason
+        raise kind(f"{method} {path}", f"{answer.status} {why}")
 
     # --- Commands and replies.
 
@@ -747,9 +832,8 @@ class Client:
         # The server would refuse the line alone, and carry out the data as commands.
         if any(sign in command for sign in "\r\n\0"):
             raise ValueError(f"{command!r} has the end of a line, or a NUL")
-        most = _MAX_SCHEDULE_LINE if command.startswith("set-schedule ") else _MAX_LINE
-        if len(command.encode()) > most:
-            raise ValueError(f"{command[:40]!r}... has more than {most} bytes")
+        if len(command.encode()) > _MAX_LINE:
+            raise ValueError(f"{command[:40]!r}... has more than {_MAX_LINE} bytes")
         message = command.encode() + b"\r\n" + (b"" if data is None else data + b"\r\n")
         while True:
             sent = False
@@ -793,20 +877,8 @@ class Client:
             self.close()
         if self._socket:
             return
-        if isinstance(self._address, tuple):
-            connection = socket.create_connection(self._address, self._timeout)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._tls:
-                connection = self._tls.wrap_socket(connection, server_hostname=self._address[0])
-        else:
-            connection = socket.socket(socket.AF_UNIX)
-            connection.settimeout(self._timeout)
-            connection.connect(self._address)
-        self._socket = connection
-        self._file = connection.makefile("rb")
-        if self.interrupted:
-            self.close()
-            raise OSError("interrupted")
+        self._socket = self._open(self._address)
+        self._file = self._socket.makefile("rb")
         lines = [] if self._tube == "default" else [f"use {self._tube}"]
         lines += [f"watch {tube}" for tube in self._watched if tube != "default"]
         lines += [] if "default" in self._watched else ["ignore default"]
@@ -821,6 +893,21 @@ class Client:
         except Refused:
             self.close()  # else the next command would work on another tube
             raise
+
+    def _open(self, address: _Address) -> socket.socket:
+        if isinstance(address, tuple):
+            connection = socket.create_connection(address, self._timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_hostname=address[0])
+        else:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(self._timeout)
+            connection.connect(address)
+        if self.interrupted:
+            connection.close()
+            raise OSError("interrupted")
+        return connection
 
     def _line(self) -> str:
         line = self._file.readline()
@@ -855,22 +942,6 @@ class Client:
 
         return self._call(command, ["OK"], again=True, read=read)
 
-    def _json(self, command: str) -> List[Dict[str, Any]]:
-        def read(words: List[str]) -> List[Dict[str, Any]]:
-            return [_fields(line) for line in self._data(int(words[1])).decode().split("\n")[:-1]]
-
-        return self._call(command, ["OK"], again=True, read=read)
-
-    def _change(self, command: str, options: Dict[str, Any]) -> Changed:
-        options = dict(options)
-        jobs = left = 0
-        while True:
-            words = self._call(command + _options(options), ["CHANGED", "WOULD_CHANGE"])
-            jobs, left = jobs + int(words[1]), left + int(words[2])
-            if words[3] == "end":
-                return Changed(jobs, left)
-            options["after"] = words[3]
-
     def _each(self, verb: str, ids: Iterable[int], options: str, good: str) -> List[bool]:
         data = " ".join(map(str, ids)).encode()
 
@@ -904,6 +975,15 @@ def _word(text: str) -> str:
     if not text or " " in text:
         raise ValueError(f"{text!r} is empty, or has a space")
     return text
+
+
+def _quoted(name: str) -> str:
+    return urllib.parse.quote(name, safe="")
+
+
+# The fields that are a schedule's own; the others are those of its jobs.
+_OF_SCHEDULE = ("cron", "time_zone", "gap", "every", "start", "catch_up", "catch_up_window")
+_OF_SCHEDULE += ("overlap", "spread")
 
 
 def _job(job: Union[int, str]) -> str:

@@ -77,11 +77,8 @@ class Bindings:
         """As they are, or were a second ago."""
         read, table = self._tables.get(exchange, (0.0, []))
         if not read or time.monotonic() - read > self._TABLE_LIFE:
-            try:
-                with self.lock:
-                    jobs = list(self._client.list_jobs(self._tube(exchange), bodies=True))
-            except carillon.NotFound:
-                jobs = []
+            with self.lock:
+                jobs = list(self._client.list_jobs(self._tube(exchange), bodies=True))
             table = [Binding(*json.loads(job["body"])) for job in jobs]
             self._tables[exchange] = (time.monotonic(), table)
         return table

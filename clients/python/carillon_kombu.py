@@ -22,6 +22,8 @@ Options, for broker_transport_options:
     max_unacked     most unacknowledged messages when the prefetch count is 0, unlimited (100)
     timeout         seconds that an answer of the server may take (30)
     path            of a unix socket, instead of the URL's host and port
+    http            where the server answers HTTP, (HOST, PORT) or the path of a unix socket (port +
+                    80, or path + ".http"): purge, revoke and broadcasts ask there
     token           what the server asks for, if it has tokens; or as the password of the URL:
                     carillon://:TOKEN@jobs.example.org
     tls             True if the server speaks TLS and this system trusts its certificate, or the
@@ -64,6 +66,7 @@ _OPTIONS = {
     "max_unacked": 100,
     "timeout": 30,
     "path": None,
+    "http": None,
     "token": None,
     "tls": None,
 }
@@ -159,6 +162,7 @@ class Channel(virtual.Channel):
         return Client(
             *self._address,
             path=self.options["path"],
+            http=self.options["http"],
             timeout=self.options["timeout"],
             token=self._token,
             tls=self._tls,

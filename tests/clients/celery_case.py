@@ -88,7 +88,7 @@ class Case(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        self.server = daemon.carillon_serve(f"{self.folder}/data")
+        self.server = daemon.carillon_serve_http(f"{self.folder}/data")
         self.server.start()
         self.addCleanup(self.server.__exit__)
         self.notes_file = Path(self.folder) / "notes"
@@ -115,10 +115,7 @@ class Case(unittest.TestCase):
         )
 
     def jobs(self, **options):
-        try:
-            return list(self.client.list_jobs("celery", **options))
-        except carillon.NotFound:
-            return []
+        return list(self.client.list_jobs("celery", **options))
 
     def wait_until_empty(self):
         until(lambda: not self.jobs(), "no job is left")

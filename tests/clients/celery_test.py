@@ -177,7 +177,7 @@ class FaultsTest(Case):
         self.assertEqual(len(self.notes("begin-long")), 1)
 
     def test_a_task_that_kills_its_workers_is_buried_in_the_end(self):
-        self.client.set_tube("celery", max_attempts=2, lost="fails")
+        self.client.set_tube("celery", retry={"max_attempts": 2, "lost": "fails"})
         for attempt in range(2):
             worker = Worker(self)
             if attempt == 0:

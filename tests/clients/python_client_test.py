@@ -1,12 +1,15 @@
 """Tests of clients/python/carillon.py against a real server.
 
 python_client_test.py FOLDER-OF-THE-CLIENT HOST PORT
+
+HTTP is at PORT + 80.
 """
 
 import datetime
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -21,7 +24,8 @@ from carillon import Client  # noqa: E402
 class Proxy:
     """Passes connections on to the server, until it is told to cut them."""
 
-    def __init__(self):
+    def __init__(self, to=PORT):
+        self._to = to
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         self._open = []
@@ -35,7 +39,7 @@ class Proxy:
                 near, _ = self._listener.accept()
             except OSError:
                 return
-            far = socket.create_connection((HOST, PORT))
+            far = socket.create_connection((HOST, self._to))
             with self._lock:
                 self._open += [near, far]
             threading.Thread(target=self._pass_on, args=(near, far, False), daemon=True).start()
@@ -168,25 +172,29 @@ class JobsTest(ClientCase):
         self.client.put("x", delay=60, attributes=attributes)
         self.client.put("y", delay=70, attributes='{"metadata":{"a":"b"}}')
         first, second = self.client.list_jobs(self.tube)
-        self.assertEqual(first["attributes"], attributes)
-        self.assertEqual(second["attributes"], {"metadata": {"a": "b"}})
+        told = {name: first[name] for name in attributes}
+        self.assertEqual(told, attributes)
+        self.assertEqual(second["metadata"], {"a": "b"})
         for key in ('"a', 'a "b"'):
             with self.assertRaises(ValueError):
                 self.client.put("x", key=key)
 
     def test_a_tube_and_its_groups_are_set_with_numbers(self):
-        self.client.set_tube(self.tube, max_running=10, rate="100/1m", burst=5)
-        self.client.set_tube(self.tube, group="a", weight=3)
+        rate = {"jobs": 100, "per": 60, "burst": 5}
+        told = self.client.set_tube(self.tube, limits={"max_running": 10, "rate": rate})
+        self.assertEqual(told["limits"]["rate"], {**rate, "per": "60s"})
+        self.client.set_group(self.tube, "a", weight=3)
         self.client.put("x", group="a")
         stats = self.client.stats_tube(self.tube)
         self.assertEqual((stats["max-running"], stats["rate"], stats["burst"]), (10, 100, 5))
         (group,) = self.client.list_groups(self.tube)
-        self.assertEqual((group["group"], group["weight"]), ("a", 3))
-        self.client.set_tube(self.tube, rate=0)
+        self.assertEqual((group["name"], group["weight"]), ("a", 3))
+        self.client.set_tube(self.tube, limits={"rate": None})
         self.assertNotIn("rate", self.client.stats_tube(self.tube))
 
     def test_puts_wait_for_the_rate_of_their_tube(self):
-        self.client.set_tube(self.tube, put_rate="10/1s", put_burst=2, retention=86_400)
+        rate = {"jobs": 10, "per": "1s", "burst": 2}
+        self.client.set_tube(self.tube, limits={"put_rate": rate}, retention=86_400)
         begun = time.monotonic()
         self.client.put_many(["a", "b"])
         self.client.put("c")
@@ -196,7 +204,8 @@ class JobsTest(ClientCase):
         self.assertEqual(stats["retention-ms"], 86_400_000)
         with self.assertRaises(carillon.BatchRefused):
             self.client.put_many(["d", "e", "f"])
-        self.client.set_tube(self.tube, put_rate="1/30d", put_burst=1)
+        rate = {"jobs": 1, "per": "30d", "burst": 1}
+        self.client.set_tube(self.tube, limits={"put_rate": rate})
         with self.assertRaises(carillon.Refused) as refused:
             for _ in range(2):
                 self.client.put("g")
@@ -250,11 +259,16 @@ class JobsTest(ClientCase):
         put = self.client.put("a", key="k", due="2040-01-01T09:00:00Z", group="acme")
         shown = self.client.show("k")
         self.assertEqual((shown["id"], shown["due"]), (put.id, "2040-01-01T09:00:00.000Z"))
-        self.assertEqual(self.client.stats_group(self.tube, "acme")["current-jobs-delayed"], 1)
-        self.assertEqual(self.client.bury_job("k", pri=7), put.id)
+        self.assertEqual(self.client.stats_group(self.tube, "acme")["jobs"]["delayed"], 1)
+        self.assertEqual(self.client.bury_job("k", priority=7), put.id)
         self.assertEqual(self.client.bury_job(put.id), put.id)
         shown = self.client.show(put.id)
-        self.assertEqual((shown["state"], shown["pri"]), ("buried", 7))
+        self.assertEqual((shown["state"], shown["priority"], shown["body"]), ("buried", 7, "a"))
+        self.client.kick_job(put.id)
+        with self.assertRaises(carillon.IsReserved):
+            self.client.bury_job(self.client.reserve_job(put.id).id)
+        with self.assertRaises(carillon.NotFound):
+            self.client.show("another key")
         other = self.client.put("b", buried=True)
         self.assertEqual(self.client.show(other.id)["state"], "buried")
 
@@ -298,21 +312,22 @@ class BatchesTest(ClientCase):
 class ManyJobsTest(ClientCase):
     def test_jobs_are_listed_page_by_page(self):
         puts = self.client.put_many([(str(i), {"delay": 60 + i}) for i in range(7)])
-        jobs = list(self.client.list_jobs(self.tube, limit=2, bodies=True))
+        jobs = list(self.client.list_jobs(self.tube, page_size=2, bodies=True))
         self.assertEqual([job["id"] for job in jobs], [put.id for put in puts])
         self.assertEqual([job["body"] for job in jobs], list("0123456"))
         self.assertEqual(list(self.client.list_jobs(self.tube, state="ready")), [])
-        with self.assertRaises(carillon.NotFound):
-            next(self.client.list_jobs("no-such-tube"))
+        self.assertEqual(list(self.client.list_jobs("no-such-tube")), [])
 
     def test_groups_are_listed(self):
         for group in ("a", "b", "b"):
             self.client.put("x", group=group)
         groups = list(self.client.list_groups(self.tube))
         self.assertEqual(
-            [(one["group"], one["ready"], one["weight"]) for one in groups],
+            [(one["name"], one["jobs"]["ready"], one["weight"]) for one in groups],
             [("a", 1, 1), ("b", 2, 1)],
         )
+        with self.assertRaises(carillon.NotFound):
+            next(self.client.list_groups("no-such-tube"))
 
     def test_what_is_not_utf8_is_bytes(self):
         self.client.put(b"\xff")
@@ -325,7 +340,8 @@ class ManyJobsTest(ClientCase):
         a = {"key_prefix": "a-"}
         self.assertEqual(self.client.cancel_jobs(self.tube, dry_run=True, **a), (5, 0))
         other = self.tube + "-2"
-        self.assertEqual(self.client.move_jobs(self.tube, other, limit=2, **a), (5, 0))
+        self.assertEqual(self.client.move_jobs(self.tube, other, limit=2, **a), (2, 0))
+        self.assertEqual(self.client.move_jobs(self.tube, other, **a), (3, 0))
         retried = self.client.retry_jobs(other, state="delayed")
         self.assertEqual(retried, (5, 0))
         self.assertEqual(self.client.stats_tube(other)["current-jobs-ready"], 5)
@@ -348,9 +364,12 @@ class ManyJobsTest(ClientCase):
     def test_what_is_due_when(self):
         self.client.put("x", delay=90)
         self.client.put("x", delay="40d")
-        spans, all_jobs = self.client.due_counts(self.tube, by="minute", spans=5)
-        self.assertEqual(sum(span["jobs"] for span in spans), 1)
-        self.assertEqual((all_jobs["delayed"], all_jobs["later"]), (2, 1))
+        told = self.client.due_counts(self.tube, by="minute", spans=5)
+        self.assertEqual(sum(span["jobs"] for span in told["spans"]), 1)
+        self.assertEqual((told["delayed"], told["later"]), (2, 1))
+
+
+RETRY = {"max_attempts": 2, "backoff": {"type": "fixed", "initial": 0.01}}
 
 
 class WorkTest(ClientCase):
@@ -373,7 +392,7 @@ class WorkTest(ClientCase):
         return seen
 
     def test_jobs_are_deleted_or_fail_with_the_exception(self):
-        self.client.set_tube(self.tube, max_attempts=2, backoff=0.01)
+        self.client.set_tube(self.tube, retry=RETRY)
         bad = self.client.put("bad", pri=1).id
         self.client.put("good", pri=2)
 
@@ -402,14 +421,14 @@ class WorkTest(ClientCase):
         self.assertEqual(self.client.peek_buried().body, b"x")
 
     def test_another_connection_that_a_handler_has_lost_is_its_failure(self):
-        self.client.set_tube(self.tube, max_attempts=2, backoff=0.01)
+        self.client.set_tube(self.tube, retry=RETRY)
         bad = self.client.put("x").id
         with socket.create_server((HOST, 0)) as listener:
             nobody = Client(HOST, listener.getsockname()[1], timeout=5)
         seen = self.work(self.a_client(), lambda job: nobody.put("y"), 2)
         self.assertEqual(len(seen), 2)
         story = self.client.story(bad)
-        self.assertEqual([attempt["ending"] for attempt in story], ["failed"] * 2)
+        self.assertEqual([attempt["ended"] for attempt in story], ["failed"] * 2)
         self.assertIn("ConnectionLost: put-job", story[0]["error"])
 
     def scripted_work(self, *answers, handler=lambda job: None):
@@ -548,8 +567,6 @@ class LostConnectionsTest(ClientCase):
                 self.client.put(data, key=key)
         with self.assertRaises(ValueError):
             self.client.patch("no key", data)
-        with self.assertRaises(ValueError):
-            self.client.set_schedule("no name", data, every="1h")
         self.assertEqual(self.client.reserve(0).id, put.id)
 
     def test_a_command_that_was_interrupted_is_not_answered_to_the_next(self):
@@ -596,30 +613,82 @@ class LostConnectionsTest(ClientCase):
         self.assertFalse(lost.exception.unknown)
 
 
-# With these and a long name, the line has more bytes than that of any other command may have.
-ATTRIBUTES = {"text": "x" * 490}
-
-
 class SchedulesTest(ClientCase):
     def test_a_schedule(self):
         name = self.tube + "-" * (200 - len(self.tube))
-        self.client.set_schedule(name, "sales", cron="30 8 * * MON-FRI", zone="Europe/Berlin")
-        self.assertIn(name, self.client.schedules())
-        stats = self.client.stats_schedule(name)
-        self.assertEqual((stats["tube"], stats["cron"]), (self.tube, "30 8 * * MON-FRI"))
+        self.client.set_schedule(name, "sales", cron="30 8 * * MON-FRI", time_zone="Europe/Berlin")
+        self.assertIn(name, [one["name"] for one in self.client.list_schedules()])
         shown = self.client.show_schedule(name)
-        self.assertEqual((shown["cron"], shown["body"]), ("30 8 * * MON-FRI", "sales"))
-        self.assertIs(stats["paused"], False)
+        self.assertEqual((shown["cron"], shown["paused"]), ("30 8 * * MON-FRI", False))
+        self.assertEqual((shown["job"]["tube"], shown["job"]["body"]), (self.tube, "sales"))
         self.client.pause_schedule(name)
-        self.assertIs(self.client.stats_schedule(name)["paused"], True)
+        self.assertIs(self.client.show_schedule(name)["paused"], True)
         job = self.client.trigger_schedule(name)
         self.assertEqual(self.client.reserve(5).id, job)
         self.client.resume_schedule(name)
-        self.client.set_schedule(name, "sales", every=3600, group="g" * 200, attributes=ATTRIBUTES)
-        self.assertEqual(self.client.show_schedule(name)["attributes"], ATTRIBUTES)
+        metadata = {"max": 5, "text": "\u00fc"}
+        self.client.set_schedule(name, b"\xff", every=3600, group="g" * 200, metadata=metadata)
+        shown = self.client.show_schedule(name)
+        self.assertEqual((shown["every"], shown["job"]["metadata"]), ("3600s", metadata))
+        self.assertEqual(shown["job"]["body"], b"\xff")
         self.client.delete_schedule(name)
         with self.assertRaises(carillon.NotFound):
-            self.client.stats_schedule(name)
+            self.client.show_schedule(name)
+        with self.assertRaisesRegex(carillon.Refused, "400 /every: "):
+            self.client.set_schedule(name, "x", every="soon")
+
+
+class HttpTest(ClientCase):
+    """How the requests of operators reach the server."""
+
+    def far(self):
+        proxy = Proxy(PORT + 80)
+        self.addCleanup(proxy.close)
+        return proxy, self.a_client(http=(HOST, proxy.port), timeout=5)
+
+    def test_what_may_be_repeated_is(self):
+        proxy, far = self.far()
+        self.client.put("x", delay=60)
+        proxy.keeps_replies = True
+        self.assertEqual(len(list(far.list_jobs(self.tube))), 1)
+        proxy.keeps_replies = True
+        with self.assertRaises(carillon.ConnectionLost) as lost:
+            far.cancel_jobs(self.tube)
+        self.assertTrue(lost.exception.unknown)
+        self.assertEqual(list(far.list_jobs(self.tube)), [])
+
+    def test_a_server_without_http_is_not_there(self):
+        with socket.create_server((HOST, 0)) as listener:
+            nobody = self.a_client(http=listener.getsockname())
+        with self.assertRaisesRegex(carillon.ConnectionLost, "GET /v1/jobs/1: ") as lost:
+            nobody.show(1)
+        self.assertFalse(lost.exception.unknown)
+
+    def test_another_thread_interrupts_a_request(self):
+        with socket.create_server((HOST, 0)) as silent:
+            client = self.a_client(http=silent.getsockname())
+            threading.Timer(0.2, client.interrupt).start()
+            for _ in range(2):
+                with self.assertRaises(carillon.ConnectionLost):
+                    client.show(1)
+
+    def test_it_is_beside_the_other_address(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/socket"
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path + ".http")
+                listener.listen()
+                threading.Thread(target=self.answer_once, args=(listener,), daemon=True).start()
+                client = Client(path=path, token="secret")
+                self.assertEqual(client.show(7), {"id": 7})
+        self.assertEqual(self.request[0], b"GET /v1/jobs/7 HTTP/1.1")
+        self.assertIn(b"Authorization: Bearer secret", self.request)
+
+    def answer_once(self, listener):
+        connection, _ = listener.accept()
+        with connection:
+            self.request = connection.recv(4096).split(b"\r\n")
+            connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{"id":7}')
 
 
 if __name__ == "__main__":

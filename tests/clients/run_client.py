@@ -2,6 +2,7 @@
 
     run_client.py ruby beaneater_test.rb
     run_client.py --optional node client_test.mjs    # exits with 77 if there is no node
+    run_client.py --http python3 client_test.py      # once, with HTTP at the port + 80
 
 The program gets the server's host and port as two further arguments; exit code 0 means success.
 With BEANSTALKD_ORACLE=1 it runs against Debian's beanstalkd instead of Carillon.
@@ -34,9 +35,13 @@ def main(command: list) -> int:
     if optional and not shutil.which(command[0]):
         print(f"{command[0]} is not installed; run: scripts/install-packages test")
         return 77
+    with_http = command[0] == "--http"
+    command = command[1:] if with_http else command
     if not shutil.which(command[0]):
         sys.exit(f"{command[0]} is not installed; run: scripts/install-packages test")
     with tempfile.TemporaryDirectory() as data:
+        if with_http:
+            return run("durable", daemon.carillon_serve_http(data), command)
         codes = [
             run("in memory", daemon.subject_in_memory(), command),
             run("durable", daemon.subject_durable(data), command),

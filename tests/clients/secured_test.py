@@ -60,13 +60,21 @@ class SecuredTest(unittest.TestCase):
         certificate, key = self.authority.sign("server")
         tokens = os.path.join(folder.name, "tokens")
         self.token = subprocess.run(
-            [daemon.carillon_path(), "token", "new", "--name", "ci", "--scope", "put,work,read"]
+            [
+                daemon.carillon_path(),
+                "token",
+                "new",
+                "--name",
+                "ci",
+                "--scope",
+                "put,work,read,admin",
+            ]
             + ["--file", tokens],
             check=True,
             capture_output=True,
             text=True,
         ).stdout.strip()
-        server = daemon.carillon_serve(
+        server = daemon.carillon_serve_http(
             os.path.join(folder.name, "data"),
             *["--tokens", tokens, "--tls-cert", certificate, "--tls-key", key],
         )
@@ -84,6 +92,19 @@ class SecuredTest(unittest.TestCase):
             self.assertEqual(queue.put(b"x" * 60_000).result, "INSERTED")
             self.assertEqual(queue.reserve(timeout=0).body, b"x" * 60_000)
             self.assertFalse(queue.is_cut())
+
+    def test_python_asks_by_http(self):
+        for host in ("127.0.0.1", "localhost"):
+            queue = self.client(host, token=self.token, tls=self.authority.file)
+            job = queue.put("x").id
+            self.assertEqual(queue.show(job)["body"], "x")
+            self.assertEqual(queue.cancel_jobs("default"), (1, 0))
+        with self.assertRaisesRegex(carillon.Refused, "GET /v1/jobs/1: 401 "):
+            self.client(tls=self.authority.file).show(1)
+        with self.assertRaisesRegex(carillon.ConnectionLost, "CERTIFICATE_VERIFY_FAILED"):
+            self.client(token=self.token, tls=True).show(1)
+        with self.assertRaisesRegex(carillon.Refused, "400 This port speaks TLS"):
+            self.client(token=self.token).show(1)
 
     def test_python_is_told_what_is_missing(self):
         with self.assertRaisesRegex(carillon.Refused, "a token is needed"):

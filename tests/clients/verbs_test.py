@@ -21,6 +21,14 @@ OTHERS = {
 }
 
 
+# Operators ask for these; the client for Python does by HTTP.
+BY_HTTP = {"bury-job", "show-job", "story-job", "set-tube", "stats-group"}
+BY_HTTP |= {"list-jobs", "list-groups", "due-counts"}
+BY_HTTP |= {"cancel-jobs", "retry-jobs", "move-jobs", "spread-jobs"}
+BY_HTTP |= {"set-schedule", "delete-schedule", "pause-schedule", "resume-schedule"}
+BY_HTTP |= {"trigger-schedule", "stats-schedule", "show-schedule", "list-schedules"}
+
+
 def verbs():
     found = set()
     in_table = False  # inside a table of commands
@@ -37,10 +45,11 @@ class VerbsTest(unittest.TestCase):
         specified = verbs()
         self.assertGreaterEqual(len(specified), 35)
         self.assertEqual(set(OTHERS) - specified, set())
-        for client in ("python/carillon.py", "javascript/carillon.mjs"):
+        clients = {"python/carillon.py": BY_HTTP, "javascript/carillon.mjs": set()}
+        for client, by_http in clients.items():
             text = (CLIENTS / client).read_text()
             known = {verb for verb in specified if re.search(rf"[`\"]{verb}[ `\"$]", text)}
-            self.assertEqual(sorted(specified - set(OTHERS) - known), [], client)
+            self.assertEqual(sorted(specified - set(OTHERS) - by_http - known), [], client)
 
 
 if __name__ == "__main__":
