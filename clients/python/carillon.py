@@ -19,17 +19,18 @@ changes of many jobs, settings, schedules) goes to the server's HTTP API: keywor
 fields of the request, and what is returned has those of the answer, as docs/http.md names them.
 
 Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply` (by
-HTTP: the status and the reason), and nothing was changed; its subclasses say which. ConnectionLost is no answer: see `unknown`.
+HTTP: the status and the reason), and nothing was changed; its subclasses say which. ConnectionLost
+is no answer: see `unknown`.
 
 Lost connections. The client connects with the first command, and again when the connection is gone;
 tubes and name are set anew. Each request by HTTP has a connection of its own. A command that may
-be repeated is sent again once: all that only read, a reserve (jobs of the lost connection come back by themselves), a batch with `once`, and a put with
-a key and a key_window whose on_conflict replaces no job: it is "reject", "ignore" or absent. (Let
-the window be longer than `timeout`. If somebody cancels the job between the reply that was lost and
-the repeat, its key is free, and the repeat makes the job anew. So does a repeat for a job that has
-expired by then, or was deleted while it was delayed or buried.) Any other command that was sent
-raises ConnectionLost with `unknown` true, as nobody knows whether it was carried out. Jobs that
-were reserved are not held any more.
+be repeated is sent again once: all that only read, a reserve (jobs of the lost connection come
+back by themselves), a batch with `once`, and a put with a key and a key_window whose on_conflict
+replaces no job: it is "reject", "ignore" or absent. (Let the window be longer than `timeout`. If
+somebody cancels the job between the reply that was lost and the repeat, its key is free, and the
+repeat makes the job anew. So does a repeat for a job that has expired by then, or was deleted while
+it was delayed or buried.) Any other command that was sent raises ConnectionLost with `unknown`
+true, as nobody knows whether it was carried out. Jobs that were reserved are not held any more.
 
 Not thread-safe: each thread needs a Client of its own. Another thread may only interrupt() it. A
 child of fork() that goes on to use a Client calls its forget() first.
@@ -182,7 +183,7 @@ class Job:
 
 
 # Options whose numbers are no seconds; and fields of HTTP whose numbers are.
-_NUMBERS = {"pri", "max-attempts"}
+_NUMBERS = {"pri", "max-attempts", "spans"}
 _SECONDS = {"every", "spread", "catch_up_window", "ttr", "expires_in", "over", "duration"}
 _SECONDS |= {"retention", "per", "initial", "max"}
 
@@ -675,7 +676,7 @@ class Client:
         self._call(f"pause-tube {tube} {seconds}", ["PAUSED"])
 
     def set_tube(self, tube: str, **fields: Any) -> Dict[str, Any]:
-        """Sets what holds for the jobs of a tube: limits={"max_running": 10, "rate": {"jobs": 100,
+        """Changes the settings of a tube: limits={"max_running": 10, "rate": {"jobs": 100,
         "per": 60}}, retry, retention, draining. What is not named stays, and None takes it away.
         """
         return self._ask("PATCH", f"/v1/tubes/{_quoted(tube)}", fields, again=True)
@@ -745,10 +746,15 @@ class Client:
             raise Refused(f"{verb} after {done['changed']} jobs", f"500 {done['error']}")
         return Changed(done["changed"], done["left"])
 
-    def due_counts(self, tube: str, **fields: Any) -> Dict[str, Any]:
-        """Returns how many jobs are due when, in `spans`, and of all jobs. Fields: by="minute",
+    def due_counts(self, tube: str, **options: Any) -> Dict[str, Any]:
+        """Returns how many jobs are due when, in `spans`, and of all jobs. Options: by="minute",
         "hour" or "day", and how many spans."""
-        return self._ask("GET", f"/v1/tubes/{_quoted(tube)}/due{_query(fields)}", again=True)
+
+        def read(words: List[str]) -> Dict[str, Any]:
+            *spans, told = map(json.loads, self._data(int(words[1])).split(b"\n")[:-1])
+            return {**told, "spans": spans}
+
+        return self._call(f"due-counts {tube}{_options(options)}", ["OK"], again=True, read=read)
 
     # --- Schedules.
 

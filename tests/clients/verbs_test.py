@@ -23,7 +23,7 @@ OTHERS = {
 
 # Operators ask for these; the client for Python does by HTTP.
 BY_HTTP = {"bury-job", "show-job", "story-job", "set-tube", "stats-group"}
-BY_HTTP |= {"list-jobs", "list-groups", "due-counts"}
+BY_HTTP |= {"list-jobs", "list-groups"}
 BY_HTTP |= {"cancel-jobs", "retry-jobs", "move-jobs", "spread-jobs"}
 BY_HTTP |= {"set-schedule", "delete-schedule", "pause-schedule", "resume-schedule"}
 BY_HTTP |= {"trigger-schedule", "stats-schedule", "show-schedule", "list-schedules"}

@@ -194,6 +194,7 @@ TEST_F(HttpSession, AJobThatNobodyHasReservedIsBuried) {
   EXPECT_EQ(kept.at("state"), "buried");
   EXPECT_EQ(kept.at("priority"), 5);
   EXPECT_EQ(kept.at("failed_attempts"), 0);
+  EXPECT_EQ(ask("POST", "/v1/jobs/1:kick").status, 204);
   EXPECT_EQ(ask("POST", "/v1/jobs/1:bury", R"({"priority":7})").status, 204);
   EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("priority"), 7);
   EXPECT_EQ(ask("POST", "/v1/jobs/1:kick").status, 204);

@@ -1,0 +1,217 @@
+// What operators ask for over HTTP: when an answer leaves, what it waits for, and what it shows.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "http_fixture.h"
+
+namespace carillon::server::http {
+namespace {
+
+constexpr queue::Millis kHour = 3'600'000;
+constexpr queue::Millis kDay = 24 * kHour;
+
+// The server's clock starts at 2023-11-14T22:13:20Z.
+class HttpOperators : public HttpSession {
+ protected:
+  void put_many(int jobs) {
+    for (int n = 0; n < jobs; ++n) put(R"({"delay":"1h"})");
+  }
+  Answer cancel_all() { return ask("POST", "/v1/jobs:cancel", R"({"filter":{"tube":"mail"}})"); }
+  json::array listed(const std::string& query = "") {
+    return ask("GET", "/v1/tubes/mail/jobs?" + query).value().at("jobs").as_array();
+  }
+  // Lets a worker called "\xC3\xBC\xFF" have the job of the tube that is ready.
+  queue::ClientId reserve() {
+    const queue::ClientId worker = server.engine.connect();
+    server.engine.name_client(worker, "\xC3\xBC\xFF");
+    server.engine.watch(worker, "mail");
+    server.engine.reserve(worker, server.now, 0);
+    return worker;
+  }
+  // Passes the request, and returns how many steps it takes.
+  int steps_of(std::string_view method, const std::string& path, const std::string& body = "") {
+    const std::string request =
+        fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", method,
+                    path, body.size(), body);
+    server.reading_takes_ns = 1'000;
+    session.receive(request, server.now.mono_ns + 1);
+    int steps = 1;
+    for (; session.wants() == Protocol::Wants::kTurn; ++steps)
+      session.receive("", server.now.mono_ns + 1);
+    server.reading_takes_ns = 0;
+    return steps;
+  }
+};
+
+TEST_F(HttpOperators, AListShowsWhatIsKnownOfEachJob) {
+  put(R"({"delay":"3s","key":"order-7","priority":7,"ttr":"2m","body":"hello","group":"a",)"
+      R"("retry":{"max_attempts":3}})");
+  put(R"({"body":"now"})");
+  reserve();
+  const json::array jobs = listed();
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].at("state"), "reserved");
+  EXPECT_EQ(jobs[0].at("worker_base64"), "w7z/");
+  EXPECT_EQ(jobs[1], json::parse(R"({"id":1,"tube":"mail","group":"a","key":"order-7",
+      "state":"delayed","priority":7,"due":"2023-11-14T22:13:23.000Z","ttr":"120s",
+      "created":"2023-11-14T22:13:20.000Z","failed_attempts":0,"body_bytes":5,
+      "retry":{"max_attempts":3,"lost_fails":false,
+               "backoff":{"type":"fixed","initial":"0s","jitter":0}}})"));
+  EXPECT_EQ(listed("group=a").size(), 1u);
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs?due_after=1700000000").detail(),
+            "?due_after: \"1700000000\": seconds since 1970? The unit is milliseconds");
+}
+
+TEST_F(HttpOperators, ADeadJobIsListedAsSuchWithItsStory) {
+  put(R"({"retry":{"max_attempts":1}})");
+  server.engine.fail(reserve(), server.now, 1, {.error = "\xFF\n\x80"});
+  EXPECT_EQ(listed("state=dead").at(0).at("state"), "dead");
+  EXPECT_EQ(listed("state=buried").size(), 1u);
+  EXPECT_EQ(listed("state=ready,delayed,reserved").size(), 0u);
+  const json::value attempt = ask("GET", "/v1/jobs/1").value().at("attempts").at(0);
+  EXPECT_EQ(attempt.at("worker_base64"), "w7z/");
+  EXPECT_EQ(attempt.at("error_base64"), "/wqA");
+  EXPECT_EQ(attempt.at("ended"), "failed");
+}
+
+// What is shown may be lost in a crash, and what was changed by others come back.
+TEST_F(HttpOperators, AnAnswerLeavesWhenAllThatItTellsIsDurable) {
+  put("{}");
+  durable = 0;
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs").status, 0);
+  durable = UINT64_MAX;
+  EXPECT_EQ(next().value().at("jobs").as_array().size(), 1u);
+  server.engine.cancel(server.now, 1);
+  durable = 0;
+  EXPECT_EQ(cancel_all().status, 0);
+  durable = UINT64_MAX;
+  EXPECT_EQ(next().status, 200);
+}
+
+TEST_F(HttpOperators, JobsThatCannotBeReadAreNotListed) {
+  put_many(1);
+  server.store.scans_fail = true;
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs").status, 500);
+  server.store.scans_fail = false;
+  EXPECT_EQ(listed().size(), 1u);
+}
+
+TEST_F(HttpOperators, OthersAreServedBetweenTheStepsOfAListAndAChange) {
+  put_many(500);
+  EXPECT_GT(steps_of("GET", "/v1/tubes/mail/jobs?page_size=1000"), 5);
+  EXPECT_EQ(next().value().at("jobs").as_array().size(), 500u);
+  EXPECT_GE(steps_of("POST", "/v1/jobs:cancel", R"({"filter":{"tube":"mail"}})"), 10);
+  EXPECT_EQ(next().value().at("changed"), 500);
+}
+
+TEST_F(HttpOperators, AChangeWaitsUntilTheStoreHasRoom) {
+  put_many(1);
+  server.store.is_full = true;
+  EXPECT_EQ(cancel_all().status, 0);
+  EXPECT_EQ(session.wants(), Protocol::Wants::kStore);
+  server.store.is_full = false;
+  feed("");
+  EXPECT_EQ(next().value().at("changed"), 1);
+}
+
+TEST_F(HttpOperators, ARetryMeansTheBuriedUnlessItIsToldWhich) {
+  put(R"({"retry":{"max_attempts":1}})");
+  server.engine.fail(reserve(), server.now, 1, {});
+  put("{}");
+  ask("POST", "/v1/jobs/2:bury");
+  const auto retry = [&](std::string_view filter) {
+    return ask("POST", "/v1/jobs:retry",
+               fmt::format(R"({{"filter":{{"tube":"mail"{}}},"dry_run":true}})", filter))
+        .value()
+        .at("changed");
+  };
+  EXPECT_EQ(retry(""), 2);
+  EXPECT_EQ(retry(R"(,"state":"dead")"), 1);
+}
+
+TEST_F(HttpOperators, ASpreadGoesOverALongerTimeOfAMonthAtMost) {
+  put_many(1);
+  const auto why = [&](std::string_view over) {
+    return ask("POST", "/v1/jobs:spread",
+               fmt::format(R"({{"filter":{{"tube":"mail","due_after":1700003600000,)"
+                           R"("due_before":1700003660000}},"over":"{}"}})",
+                           over))
+        .detail();
+  };
+  EXPECT_EQ(why("1m"),
+            "/over: a time of 60000 ms is not longer than the one in which the jobs are due, of "
+            "60000 ms");
+  EXPECT_EQ(why("31d"), "/over: a time of 2678400000 ms is too long: the most are 30 days");
+}
+
+TEST_F(HttpOperators, ATubeForWhichNothingHoldsAnyMoreIsForgotten) {
+  ask("PATCH", "/v1/tubes/mail",
+      R"({"limits":{"max_running":1},"retry":{"max_attempts":5},"retention":"1d"})");
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").status, 200);
+  ask("PATCH", "/v1/tubes/mail", R"({"limits":null,"retry":null,"retention":null})");
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").status, 404);
+}
+
+TEST_F(HttpOperators, WhatIsSetForATubeHoldsForItsJobs) {
+  ask("PATCH", "/v1/tubes/mail",
+      R"({"limits":{"max_running":1},"retry":{"max_attempts":1},"retention":"7d"})");
+  put(R"({"body":"a"})");
+  put(R"({"body":"b"})");
+  const queue::ClientId worker = reserve();
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:reserve").value().at("jobs").as_array().size(), 0u);
+  server.engine.fail(worker, server.now, 1, {});
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:reserve").value().at("jobs").as_array().size(), 1u);
+  pass(7 * kDay - 1);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 200);
+  pass(1);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 404);
+}
+
+TEST_F(HttpOperators, AScheduleFollowsTheClocksOfItsZone) {
+  pass(136 * kDay);  // 2024-03-29T22:13:20Z
+  const auto set = [&](std::string_view name, std::string_view fields) {
+    return ask("PUT", fmt::format("/v1/schedules/{}", name), fields).value().at("next").at(0);
+  };
+  EXPECT_EQ(set("daily", R"({"cron":"@daily","time_zone":"Asia/Beirut"})"),
+            "2024-03-31T01:00:00+03:00");
+  pass(kDay);  // the clocks go forward at 1:00Z
+  EXPECT_EQ(set("skip", R"({"cron":"30 2 * * *","time_zone":"Europe/Berlin","gap":"skip"})"),
+            "2024-04-01T02:30:00+02:00");
+  EXPECT_EQ(set("after", R"({"cron":"30 2 * * *","time_zone":"Europe/Berlin"})"),
+            "2024-03-31T03:00:00+02:00");
+  pass(kDay / 2);
+  const auto shown = [&](std::string_view name) {
+    return ask("GET", fmt::format("/v1/schedules/{}", name)).value();
+  };
+  EXPECT_EQ(shown("skip").at("skipped"), 1);
+  EXPECT_EQ(shown("skip").at("fired"), 0);
+  EXPECT_EQ(shown("after").at("fired"), 1);
+  EXPECT_EQ(shown("after").at("last"), "2024-03-31T03:00:00+02:00");
+  EXPECT_EQ(shown("daily").at("fired"), 1);
+  EXPECT_EQ(shown("daily").at("skipped"), 0);
+}
+
+TEST_F(HttpOperators, APausedScheduleSkipsAndHasNoNextTime) {
+  ask("PUT", "/v1/schedules/s", R"({"every":"1h"})");
+  ask("POST", "/v1/schedules/s:pause");
+  EXPECT_EQ(ask("GET", "/v1/schedules/s").value().at("next").as_array().size(), 0u);
+  pass(2 * kHour);
+  ask("POST", "/v1/schedules/s:resume");
+  const json::value shown = ask("GET", "/v1/schedules/s").value();
+  EXPECT_EQ(shown.at("skipped"), 2);
+  EXPECT_EQ(shown.at("next").at(0), "2023-11-15T01:13:20Z");
+}
+
+TEST_F(HttpOperators, WhileTheServerDrainsNoScheduleIsSetOrTriggered) {
+  ask("PUT", "/v1/schedules/s", R"({"every":"1h"})");
+  server.service.drain();
+  EXPECT_EQ(ask("POST", "/v1/schedules/s:trigger").status, 503);
+  EXPECT_EQ(ask("PUT", "/v1/schedules/t", R"({"every":"1h"})").status, 503);
+}
+
+}  // namespace
+}  // namespace carillon::server::http
