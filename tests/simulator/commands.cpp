@@ -45,14 +45,12 @@ bool is_job(const Reply& reply) {
 
 }  // namespace
 
-Command from_there_on(const Command& command, std::string_view next) {
-  constexpr std::string_view kAfter = " after=";
-  Command following = command;
-  following.goes_on = true;
-  std::string& line = following.bytes;
-  line.resize(std::min(line.find(kAfter), line.find(kEnd)));
-  line.append(kAfter).append(next).append(kEnd);
-  return following;
+std::string shown(const Command& command) {
+  constexpr std::string_view kVersion = " HTTP/1.1";
+  const std::string line = command.bytes.substr(0, command.bytes.find('\r'));
+  if (!command.by_http) return line;
+  return line.substr(0, line.size() - kVersion.size()) + " " +
+         command.bytes.substr(command.bytes.find("\r\n\r\n") + 4);
 }
 
 std::optional<Reply> take_reply(std::string_view& bytes) {

@@ -36,7 +36,6 @@ enum class Verb : std::uint8_t {
   kTouch,
   kTouchJob,
   kFailJob,
-  kStoryJob,
   kPeek,
   kPeekJob,
   kPeekReady,
@@ -56,10 +55,10 @@ enum class Verb : std::uint8_t {
   kPauseSchedule,
   kResumeSchedule,
   kTriggerSchedule,
-  kStatsSchedule,
   kShowSchedule,
   kListSchedules,
-  kStatsJob,  // and show-job
+  kStatsJob,
+  kShowJob,  // with its story
   kStatsTube,
   kListJobs,
   kListGroups,
@@ -68,12 +67,18 @@ enum class Verb : std::uint8_t {
   kRetryJobs,
   kMoveJobs,
   kSpreadJobs,
+  kShowChange,  // an operation that changes many jobs
   kCheckpoint,
   kOther,    // is answered OK and a text, or by one word
   kGarbage,  // is answered UNKNOWN_COMMAND or BAD_FORMAT, or closes the connection
   kRefused,  // is answered by `refusal`
   kQuit,
 };
+
+inline bool changes_many(Verb verb) {
+  return verb == Verb::kCancelJobs || verb == Verb::kRetryJobs || verb == Verb::kMoveJobs ||
+         verb == Verb::kSpreadJobs;
+}
 
 // The options of a policy that a put-job or a set-tube names.
 struct PolicyOptions {
@@ -121,6 +126,7 @@ struct ExpiryOptions {
 struct Command {
   Verb verb = Verb::kOther;
   std::string bytes = {};  // as they are sent
+  bool by_http = false;
   queue::JobId id = 0;
   queue::Priority priority = 0;
   queue::Millis delay = 0;                  // put, release, pause
@@ -154,7 +160,7 @@ struct Command {
   std::string once = {};               // put-jobs
   queue::Millis window = 0;            // put-jobs
   std::uint64_t batch = 0;             // put-jobs: tells its line and data from others
-  std::string tube = {};               // use, watch, ignore, pause, set-tube, stats-tube
+  std::string tube = {};               // use, watch, ignore, pause, stats-tube, and by HTTP
   // list-jobs, cancel-jobs, retry-jobs, move-jobs, spread-jobs
   queue::JobFilter filter = {};
   queue::Millis over = 0;  // spread-jobs
@@ -166,14 +172,13 @@ struct Command {
   std::string to = {};         // move-jobs
   bool dry_run = false;        // for commands that change many jobs
   std::string schedule = {};   // all about schedules but list-schedules: the name
-  queue::Schedule asked = {};  // set-schedule; without a tube: the one in use
-  bool pauses = false;         // set-schedule
-  std::string after = {};      // list-schedules
+  queue::Schedule asked = {};  // set-schedule
+  std::string after = {};      // where a list or a change goes on
   std::string refusal = {};    // kRefused
 };
 
-// The same command, for the page that begins at `next`.
-Command from_there_on(const Command& command, std::string_view next);
+// What a trace shows of it: its line; by HTTP also the body.
+std::string shown(const Command& command);
 
 // One reply: a line, and perhaps a text behind it.
 struct Reply {

@@ -9,8 +9,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "server/beanstalk/session.h"
+#include "server/http/session.h"
 #include "server/net/fair_queue.h"
 #include "simulator/commands.h"
 #include "simulator/large_reply.h"
@@ -26,12 +28,13 @@ class Connection final : public server::FairQueue::Member {
       : number_(number),
         manners_(manners),
         talker_(manners.role, service.options().max_job_size),
-        session_(service) {}
+        session_(session_for(manners.role, service)) {}
 
   ClientNumber number() const { return number_; }
   const Manners& manners() const { return manners_; }
-  server::beanstalk::Session& session() { return session_; }
-  const server::beanstalk::Session& session() const { return session_; }
+  bool speaks_http() const { return manners_.role == Role::kOperator; }
+  server::Protocol& session() { return *session_; }
+  const server::Protocol& session() const { return *session_; }
 
   // --- Client to server.
 
@@ -95,11 +98,11 @@ class Connection final : public server::FairQueue::Member {
 
   // --- Server to client.
 
-  bool has_new_replies() const { return left_ + session_.replies().bytes() != seen_; }
+  bool has_new_replies() const { return left_ + session_->replies().bytes() != seen_; }
   // Replies that were made since the last call. They are not sent yet, and perhaps may not be.
   std::string new_replies() {
     if (!has_new_replies()) return std::exchange(begun_, {});
-    const server::ReplyQueue& replies = session_.replies();
+    const server::ReplyQueue& replies = session_->replies();
     const std::uint64_t made = left_ + replies.bytes();
     server::ReplyQueue copy = replies;
     std::string bytes(copy.sendable(UINT64_MAX));
@@ -126,7 +129,7 @@ class Connection final : public server::FairQueue::Member {
   // Bytes have left. Calls `know` for each reply that has left as a whole.
   template <typename Know>
   void leave(std::size_t bytes, const Know& know) {
-    session_.replies().sent(bytes);
+    session_->replies().sent(bytes);
     left_ += bytes;
     while (!notes_.empty() && notes_.front().end <= left_) {
       know(notes_.front());
@@ -135,6 +138,13 @@ class Connection final : public server::FairQueue::Member {
   }
 
  private:
+  // Operators speak HTTP, and the others the line protocol.
+  static std::unique_ptr<server::Protocol> session_for(Role role, server::Service& service) {
+    static const std::vector<std::string> no_names;
+    if (role == Role::kOperator) return std::make_unique<server::http::Session>(service, no_names);
+    return std::make_unique<server::beanstalk::Session>(service);
+  }
+
   struct Sent {
     std::uint64_t end = 0;  // position in the stream of all bytes sent
     Command command;
@@ -143,7 +153,7 @@ class Connection final : public server::FairQueue::Member {
   const ClientNumber number_;
   const Manners manners_;
   const Talker talker_;
-  server::beanstalk::Session session_;
+  const std::unique_ptr<server::Protocol> session_;
   std::deque<Sent> commands_;
   std::string stream_;  // sent, from begin_ on not used, up to arrived_ there
   std::size_t begin_ = 0;

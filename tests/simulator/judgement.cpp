@@ -10,10 +10,11 @@ namespace carillon::simulator {
 using queue::JobId;
 
 void Model::fail(const Case& c, const std::string& why) const {
-  std::string sent = c.command.bytes.substr(0, c.command.bytes.find('\r'));
-  sent.resize(std::min<std::size_t>(sent.size(), 100));
+  std::string sent = shown(c.command);
+  sent.resize(std::min<std::size_t>(sent.size(), 200));
   std::string text = "client " + std::to_string(c.number) + " sent '" + sent + "' and got '" +
                      std::string(c.reply.line) + "': " + why;
+  if (c.command.by_http) text += "; " + std::string(c.reply.text.substr(0, 500));
   if (const auto job = jobs_.find(c.command.id); job != jobs_.end())
     text += "; there is " + text_of(job->first, job->second, c.now);
   throw Violation(text);
@@ -123,8 +124,8 @@ void Model::judge_added_command(const Case& c) {
       return judge_each(c);
     case Verb::kFailJob:
       return judge_fail(c);
-    case Verb::kStoryJob:
-      return judge_story(c);
+    case Verb::kShowJob:
+      return judge_show_job(c);
     case Verb::kSetTube:
       return judge_set_tube(c);
     case Verb::kStatsGroup:
@@ -146,6 +147,8 @@ void Model::judge_added_command(const Case& c) {
     case Verb::kMoveJobs:
     case Verb::kSpreadJobs:
       return judge_bulk(c);
+    case Verb::kShowChange:
+      return judge_show_change(c);
     case Verb::kCheckpoint:
       return judge_checkpoint(c);
     case Verb::kQuit:

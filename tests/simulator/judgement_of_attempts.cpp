@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/beanstalk/stats.h"
 #include "simulator/clock.h"
 #include "simulator/model.h"
 #include "simulator/talker_attempts.h"
@@ -49,14 +48,13 @@ bool Model::end_is_stored(const Job& job, Ending ending) const {
 void Model::judge_set_tube(const Case& c) {
   if (!c.command.group.empty()) return judge_set_group(c);
   const std::string& tube = c.command.tube;
-  if (c.reply.line != "SET") fail(c, "that is no answer to it");
+  if (c.reply.word != "OK") fail(c, "that is no answer to it");
   // With the settings that end here its record may have gone.
   const bool had_settings = policies_.contains(tube) || retentions_.contains(tube) ||
                             drained_.contains(tube) || tube_limits_.of(tube) != queue::Limits() ||
                             put_rates_.of(tube) != queue::Limits();
   const bool is_new = !exists(tube) && !had_settings;
   if (is_new && tubes_and_watches() >= limits_.tubes) fail(c, "there are too many tubes");
-  expect_changed({});
   RetryPolicy next = policies_[tube];
   c.command.policy.apply(next);
   queue::Limits limits = tube_limits_.of(tube);
@@ -69,6 +67,7 @@ void Model::judge_set_tube(const Case& c) {
   const queue::Millis kept =
       c.command.retention.value_or(retentions_.contains(tube) ? retentions_.at(tube) : 0);
   kept > 0 ? void(retentions_[tube] = kept) : void(retentions_.erase(tube));
+  expect_changed({});
   const bool drains = c.command.refuses_puts.value_or(drained_.contains(tube));
   drains ? void(drained_.insert(tube)) : void(drained_.erase(tube));
   settle_deadlines(tube, next, c.now);
@@ -142,17 +141,6 @@ void Model::judge_fail(const Case& c) {
                                  ? "DEAD " + attempts
                                  : "AGAIN " + attempts + " " + std::to_string(record.delay);
   if (c.reply.line != wanted) fail(c, "it must be " + wanted);
-}
-
-void Model::judge_story(const Case& c) {
-  expect_changed({});
-  const Job* const job = find(c.command.id);
-  if (c.reply.line == "NOT_FOUND") {
-    if (job != nullptr) fail(c, "it is there");
-    return;
-  }
-  if (job == nullptr) fail(c, "there is no such job");
-  if (c.reply.text != server::beanstalk::story_yaml(job->story)) fail(c, "that is not its story");
 }
 
 // --- The engine itself.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "simulator/model.h"
+#include "simulator/requests.h"
 
 namespace carillon::simulator {
 
@@ -15,18 +16,6 @@ using queue::bit_of;
 using queue::JobId;
 using queue::JobRecord;
 using queue::JobState;
-
-namespace {
-
-// Its third and fourth word.
-std::pair<std::uint64_t, std::string_view> left_and_next(std::string_view line) {
-  const std::size_t second = line.find(' ', line.find(' ') + 1);
-  const std::size_t third = line.find(' ', second + 1);
-  const std::string left(line.substr(second + 1, third - second - 1));
-  return {std::strtoull(left.c_str(), nullptr, 10), line.substr(third + 1)};
-}
-
-}  // namespace
 
 // --- Which jobs a filter means.
 
@@ -197,21 +186,27 @@ void Model::judge_bulk(const Case& c) {
   const auto& all = history_.changed();
   const auto ended = static_cast<std::uint64_t>(std::count_if(all.begin(), all.end(), has_ended));
   follow_bulk(c);
+  if (c.reply.word == "ACCEPTED") return begin_long_change(c);
   const std::uint64_t changed = std::exchange(c.client.bulk_changed, 0);
   const std::uint64_t maybe = std::exchange(c.client.bulk_maybe, 0);
-  const bool is_whole = !std::exchange(c.client.bulk_in_parts, false);
+  const bool is_whole = !std::exchange(c.client.bulk_in_parts, false) && c.reply.word == "OK";
   if (c.reply.line == "NOT_FOUND") {
-    if (exists(c.command.tube) || c.command.goes_on) fail(c, "the tube is there");
+    if (exists(c.command.tube)) fail(c, "the tube is there");
     return;
   }
-  if (c.reply.word != (c.command.dry_run ? "WOULD_CHANGE" : "CHANGED"))
-    fail(c, "that is no answer to it");
-  if (c.reply.number > c.command.bound) fail(c, "these are too many");
-  const auto [left, next] = left_and_next(c.reply.line);
-  if (!c.command.dry_run && (c.reply.number < changed || c.reply.number > changed + maybe))
+  if (c.reply.word != "OK") fail(c, "that is no answer to it");
+  const boost::json::object answer = object_of(c.reply);
+  const std::uint64_t told = number_in(answer, "changed");
+  const std::string next = next_page_of(answer);
+  if (told > c.command.bound) fail(c, "these are too many");
+  if (!c.command.dry_run && (told < changed || told > changed + maybe))
     fail(c, "it has changed " + std::to_string(changed));
-  if (next != "end") next_of_many_ = from_there_on(c.command, next);
-  if (!is_whole || next != "end" || c.command.goes_on || c.excuses.fails) return;
+  if (answer.contains("error")) {
+    if (!c.excuses.fails && !may_refuse(c)) fail(c, "it has no reason to end");
+    return;
+  }
+  if (!next.empty()) next_of_many_ = from_there_on(c.command, next);
+  if (!is_whole || !next.empty() || c.command.goes_on || c.excuses.fails) return;
   // Those that were changed now are not among these: the engine may have ended them since.
   std::uint64_t must = 0;
   std::uint64_t may = 0;
@@ -231,11 +226,53 @@ void Model::judge_bulk(const Case& c) {
     may += meant != Is::kNo && is_held != Is::kYes && !is_taken ? 1 : 0;
     most_left += meant != Is::kNo && (is_held != Is::kNo || is_taken) ? 1 : 0;
   }
-  const bool is_right =
-      c.command.dry_run ? c.reply.number >= must && c.reply.number <= may : must == 0;
+  const bool is_right = c.command.dry_run ? told >= must && told <= may : must == 0;
   if (!is_right) fail(c, "of those that are meant there are " + std::to_string(must));
   most_left += maybe + ended;
-  if (left > most_left) fail(c, "it can have left " + std::to_string(most_left));
+  if (number_in(answer, "left") > most_left)
+    fail(c, "it can have left " + std::to_string(most_left));
+}
+
+// --- A change that goes on without its client.
+
+void Model::begin_long_change(const Case& c) {
+  const std::uint64_t id = number_in(object_of(c.reply), "id");
+  LongChange change{.command = c.command, .client = {}};
+  change.client.bulk_changed = std::exchange(c.client.bulk_changed, 0);
+  change.client.bulk_maybe = std::exchange(c.client.bulk_maybe, 0);
+  if (!long_changes_.emplace(id, std::move(change)).second) fail(c, "the number was given before");
+}
+
+void Model::judge_long_change(std::uint64_t id, std::optional<std::uint64_t> changed,
+                              const Times& times, const Excuses& excuses) {
+  static const Reply kNone{};
+  LongChange& change = long_changes_.at(id);
+  const Case c{0, change.client, change.command, kNone, times.first, times.last, excuses};
+  times_ = times;
+  last_now_ = times.last;
+  judge_own_steps(history_.schedule_steps().size());
+  judge_ends_of_dead(c);
+  follow_bulk(c);
+  if (!changed) return;
+  change.changed = changed;
+  const std::uint64_t most = change.client.bulk_changed + change.client.bulk_maybe;
+  if (!change.command.dry_run && (*changed < change.client.bulk_changed || *changed > most))
+    fail(c, "it has changed " + std::to_string(change.client.bulk_changed));
+}
+
+void Model::judge_show_change(const Case& c) {
+  expect_changed({});
+  const auto change = long_changes_.find(c.command.id);
+  if (c.reply.line == "NOT_FOUND") {
+    if (change != long_changes_.end()) fail(c, "it is there");
+    return;
+  }
+  if (c.reply.word != "OK" || change == long_changes_.end()) fail(c, "that is no answer to it");
+  const boost::json::object answer = object_of(c.reply);
+  const bool is_running = text_in(answer, "state") == "running";
+  if (is_running == change->second.changed.has_value()) fail(c, "it is the other way round");
+  if (!is_running && number_in(answer, "changed") != *change->second.changed)
+    fail(c, "it has changed " + std::to_string(*change->second.changed));
 }
 
 const std::set<JobId>& Model::jobs_in(const std::string& tube) const {

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "simulator/model.h"
+#include "simulator/requests.h"
+#include "simulator/talker_words.h"
 
 namespace carillon::simulator {
 
@@ -176,7 +178,7 @@ void Model::note_change(Job& job) {
 void Model::judge_set_group(const Case& c) {
   const std::string& tube = c.command.tube;
   const std::string& group = c.command.group;
-  if (c.reply.line != "SET") fail(c, "that is no answer to it");
+  if (c.reply.word != "OK") fail(c, "that is no answer to it");
   expect_changed({});
   const std::string lane = LimitsModel::lane(tube, group);
   const queue::GroupSettings settings = group_settings(tube, group);
@@ -198,11 +200,28 @@ void Model::judge_stats_group(const Case& c) {
   const bool is_there = group_exists(c.command.tube, c.command.group);
   if ((c.reply.line == "NOT_FOUND") == is_there) fail(c, "it is the other way round");
   if (!is_there) return;
-  const queue::GroupSettings settings = group_settings(c.command.tube, c.command.group);
-  if (c.reply.word != "OK" || field_of(c.reply.text, "weight") != settings.weight)
-    fail(c, "its weight is another one");
-  expect_limits(c, settings.limits);
-  expect_counts(c, c.command.group);
+  if (c.reply.word != "OK") fail(c, "that is no answer to it");
+  expect_group(c, c.command.group, object_of(c.reply));
+}
+
+void Model::expect_group(const Case& c, const std::string& group,
+                         const boost::json::object& shown) const {
+  const queue::GroupSettings settings = group_settings(c.command.tube, group);
+  if (text_in(shown, "name") != group || number_in(shown, "weight") != settings.weight)
+    fail(c, "the group " + group + " has another weight");
+  const boost::json::object& limits = shown.at("limits").as_object();
+  const boost::json::value* const rate = limits.if_contains("rate");
+  const boost::json::object told =
+      rate != nullptr && rate->is_object() ? rate->as_object() : boost::json::object();
+  const std::string period = settings.limits.rate == 0 ? "" : duration(settings.limits.period);
+  if (number_in(limits, "max_running") != settings.limits.max_running ||
+      number_in(told, "jobs") != settings.limits.rate ||
+      number_in(told, "burst") != settings.limits.burst || text_in(told, "per") != period)
+    fail(c, "the group " + group + " has other limits");
+  const boost::json::object& jobs = shown.at("jobs").as_object();
+  expect_counts(c, group,
+                {number_in(jobs, "ready"), number_in(jobs, "reserved"), number_in(jobs, "delayed"),
+                 number_in(jobs, "buried")});
 }
 
 void Model::judge_list_groups(const Case& c) {
@@ -212,22 +231,16 @@ void Model::judge_list_groups(const Case& c) {
     return;
   }
   if (c.reply.word != "OK" || !exists(c.command.tube)) fail(c, "that is no answer to it");
+  const boost::json::object page = object_of(c.reply);
   std::set<std::string> told;
-  std::string_view text = c.reply.text;
-  while (text.starts_with("{\"tube\":\"" + c.command.tube + "\",\"group\":\"")) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    const std::string_view rest = line.substr(line.find("\"group\":\"") + 9);
-    const std::string group(rest.substr(0, rest.find('"')));
+  for (const boost::json::value& one : page.at("groups").as_array()) {
+    const std::string group = text_in(one.as_object(), "name");
     if (!told.insert(group).second) fail(c, group + " comes twice");
     if (!group_exists(c.command.tube, group)) fail(c, "there is no group " + group);
-    const std::string weight = std::to_string(group_settings(c.command.tube, group).weight);
-    const bool is_usual = weight == "1" && line.find("\"weight\":") == std::string_view::npos;
-    if (!is_usual && line.find("\"weight\":" + weight) == std::string_view::npos)
-      fail(c, group + " has the weight " + weight);
-    text.remove_prefix(line.size() + 1);
+    if (history_.changed().empty()) expect_group(c, group, one.as_object());
   }
   if (told.size() > c.command.bound) fail(c, "these are too many");
-  if (text != "{\"next\":null}\n") return;
+  if (!next_page_of(page).empty()) return;
   for (const auto& [number, tube] : history_.state().tubes) {
     if (tube.head != 0 && history_.state().tubes.at(tube.head).name == c.command.tube &&
         !told.contains(tube.name))

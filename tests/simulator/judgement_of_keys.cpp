@@ -17,7 +17,8 @@ using queue::JobId;
 std::optional<JobId> Model::named(const Case& c) const {
   if (c.command.key.empty())
     return jobs_.contains(c.command.id) ? std::optional(c.command.id) : std::nullopt;
-  const auto owner = keys_.find({c.client.tube_in_use, c.command.key});
+  const std::string& tube = c.command.by_http ? c.command.tube : c.client.tube_in_use;
+  const auto owner = keys_.find({tube, c.command.key});
   return owner == keys_.end() ? std::nullopt : std::optional(owner->second);
 }
 
@@ -32,9 +33,12 @@ std::optional<JobId> Model::expect_named(const Case& c, std::string_view done) c
     return std::nullopt;
   }
   if (!id) fail(c, "there is no such job");
-  if (c.reply.number != *id) fail(c, "it is job " + std::to_string(*id));
+  if (!c.command.by_http && c.reply.number != *id) fail(c, "it is job " + std::to_string(*id));
   const Is is_held = held(jobs_.at(*id), c.now);
-  if (c.reply.word == (c.command.asks ? "CANCEL_ASKED" : "IS_RESERVED")) {
+  const std::string_view reserved = c.command.by_http ? "CONFLICT"
+                                    : c.command.asks  ? "CANCEL_ASKED"
+                                                      : "IS_RESERVED";
+  if (c.reply.word == reserved) {
     if (is_held == Is::kNo) fail(c, "nobody holds it");
     return std::nullopt;
   }
@@ -55,7 +59,7 @@ void Model::judge_cancel(const Case& c) {
 
 // A job that is buried stays as it is.
 void Model::judge_bury_job(const Case& c) {
-  const std::optional<JobId> id = expect_named(c, "BURIED");
+  const std::optional<JobId> id = expect_named(c, "OK");
   if (!id || jobs_.at(*id).burial != 0) return expect_changed({});
   expect_changed({*id});
   Job& job = jobs_.at(*id);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "server/beanstalk/schedule_stats.h"
 #include "server/service.h"
 #include "simulator/model.h"
 
@@ -106,10 +105,14 @@ bool Model::may_refuse(const Case& c) const {
     }
     case Verb::kSetSchedule:
       return may_refuse_schedule(c);
-    case Verb::kShowSchedule:
-      return limits_.bodies && schedules_.exists(command.schedule) &&
-             server::beanstalk::schedule_line(schedules_.record(command.schedule)).size() >
-                 server::kOwnReplies;
+    case Verb::kListSchedules:
+      return limits_.system || limits_.bodies;
+    case Verb::kShowJob: {
+      const bool makes_tube = !command.key.empty() && !exists(command.tube);
+      if (makes_tube && tubes_and_watches() >= limits_.tubes) return true;
+      const auto id = named(c);
+      return id && may_refuse_body_of(jobs_.at(*id));
+    }
     case Verb::kTriggerSchedule:
       return c.excuses.disk_low || limits_.system;
     case Verb::kUse:
@@ -147,8 +150,8 @@ bool Model::may_refuse_schedule(const Case& c) const {
   for (const auto& [name, record] : history_.state().schedules)
     bytes += record.schedule.body.size() + kOfSchedule;
   return c.excuses.disk_low || limits_.system || bytes > limits_.schedules ||
-         (limits_.bodies && command.asked.body.size() > server::kOwnBody) ||
-         !has_room_for_lane(asked_by(c));
+         (limits_.bodies && command.bytes.size() > server::kOwnBody) ||
+         !has_room_for_lane(command.asked);
 }
 
 bool Model::may_refuse_body_of(const Job& job) const {

@@ -1,13 +1,17 @@
-// What list-jobs and due-counts may tell (model.h).
+// What lists, a job and due-counts may tell (model.h).
 
 #include <algorithm>
+#include <array>
+#include <boost/json/serialize.hpp>
 #include <cstdlib>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "server/text/timestamp.h"
 #include "simulator/model.h"
+#include "simulator/requests.h"
 
 namespace carillon::simulator {
 
@@ -40,35 +44,26 @@ void Model::judge_list(const Case& c) {
   const std::set<JobId> changed = history_.changed();
   expect_changed({});
   const bool is_whole = !std::exchange(c.client.bulk_in_parts, false);
-  if (c.reply.line == "NOT_FOUND") {
-    if (exists(c.command.tube) || c.command.goes_on) fail(c, "the tube is there");
-    return;
-  }
   if (c.reply.word != "OK") fail(c, "that is no answer to it");
+  const boost::json::object page = object_of(c.reply);
   std::set<JobId> told;
-  std::string_view next;
-  for_each_line(c.reply.text, [&](std::string_view line) {
-    constexpr std::string_view kNext = "{\"next\":";
-    if (line.starts_with(kNext)) {
-      next = line.substr(kNext.size(), line.find_first_of(",}") - kNext.size());
-      return;
-    }
-    const JobId id = number_of(line, "id");
+  for (const boost::json::value& one : page.at("jobs").as_array()) {
+    const boost::json::object& shown = one.as_object();
+    const JobId id = number_in(shown, "id");
     const Job* const job = find(id);
-    const std::string what = "its line of job " + std::to_string(id) + ": ";
+    const std::string what = "its job " + std::to_string(id) + ": ";
     const bool is_new = told.insert(id).second;
-    if (!is_whole || changed.contains(id)) return;
+    if (!is_whole || changed.contains(id)) continue;
     if (!is_new) fail(c, what + "it comes twice");
     if (job == nullptr || job->tube != c.command.tube) fail(c, what + "that is no such job");
     if (is_meant(*job, history_.state().jobs.at(id).record, c) == Is::kNo)
       fail(c, what + "it was not meant: " + text_of(id, *job, c.now));
-    if (number_of(line, "pri") != job->priority || number_of(line, "attempts") != job->attempts ||
-        number_of(line, "body_bytes") != job->record.body_bytes)
-      fail(c, what + "it is another one: " + std::string(line));
-  });
+    expect_shown(c, *job, shown);
+  }
   if (told.size() > c.command.bound) fail(c, "these are too many");
-  const bool is_all = next == "null";
-  if (!is_all) keep_next_page(c, next.substr(1, next.size() - 2), told, is_whole);
+  const std::string next = next_page_of(page);
+  const bool is_all = next.empty();
+  if (!is_all) keep_next_page(c, next, told, is_whole);
   if (!is_all || !is_whole || c.excuses.fails) return;
   if (c.command.goes_on) {
     // While nothing changes, the pages together have all jobs, whatever their states are.
@@ -92,6 +87,46 @@ void Model::keep_next_page(const Case& c, std::string_view next, const std::set<
   page.listed_at = is_known ? history_.last() : 0;
   page.listed.insert(told.begin(), told.end());
   next_page_ = std::move(page);
+}
+
+// What a list and the job itself show.
+void Model::expect_shown(const Case& c, const Job& job, const boost::json::object& shown) const {
+  const bool is_same = number_in(shown, "priority") == job.priority &&
+                       number_in(shown, "failed_attempts") == job.attempts &&
+                       number_in(shown, "body_bytes") == job.record.body_bytes &&
+                       text_in(shown, "tube") == job.tube && text_in(shown, "key") == job.key &&
+                       text_in(shown, "group") == job.group;
+  if (!is_same) fail(c, "it shows another job: " + boost::json::serialize(shown));
+}
+
+void Model::judge_show_job(const Case& c) {
+  expect_changed({});
+  if (!c.command.key.empty()) c.client.tube_in_use = c.command.tube;
+  const std::optional<JobId> id = named(c);
+  if (c.reply.line == "NOT_FOUND") {
+    if (id) fail(c, "it is there");
+    return;
+  }
+  if (c.reply.word != "OK" || !id) fail(c, "that is no answer to it");
+  const boost::json::object shown = object_of(c.reply);
+  const Job& job = jobs_.at(*id);
+  if (number_in(shown, "id") != *id) fail(c, "that is another job");
+  expect_shown(c, job, shown);
+  const std::string& body = history_.state().jobs.at(*id).body;
+  if (body.size() <= queue::kBodyPiece && text_in(shown, "body") != body)
+    fail(c, "it has another body");
+  constexpr std::array<const char*, 4> kEndings = {"", "failed", "timed_out", "lost"};
+  const boost::json::array& story = shown.at("attempts").as_array();
+  bool is_same = story.size() == job.story.size();
+  for (std::size_t n = 0; is_same && n < story.size(); ++n) {
+    const boost::json::object& attempt = story[n].as_object();
+    const queue::Attempt& known = job.story[n];
+    is_same = text_in(attempt, "at") == server::format_timestamp(known.at) &&
+              text_in(attempt, "ended") == kEndings.at(static_cast<std::size_t>(known.ending)) &&
+              text_in(attempt, "worker") == known.worker &&
+              text_in(attempt, "error") == known.error;
+  }
+  if (!is_same) fail(c, "that is not its story");
 }
 
 void Model::judge_due_counts(const Case& c) {

@@ -191,7 +191,12 @@ void Model::judge_stats_tube(const Case& c) {
   }
   if (field_of(c.reply.text, "current-groups").value_or(0) != groups.size())
     fail(c, "it has " + std::to_string(groups.size()) + " groups");
-  expect_limits(c, tube_limits_.of(c.command.tube));
+  const queue::Limits& limits = tube_limits_.of(c.command.tube);
+  if (field_of(c.reply.text, "max-running").value_or(0) != limits.max_running ||
+      field_of(c.reply.text, "rate").value_or(0) != limits.rate ||
+      field_of(c.reply.text, "rate-period-ms").value_or(0) != limits.period ||
+      field_of(c.reply.text, "burst").value_or(0) != limits.burst)
+    fail(c, "it has other limits");
   const queue::Limits& puts = put_rates_.of(c.command.tube);
   if (field_of(c.reply.text, "put-rate").value_or(0) != puts.rate ||
       field_of(c.reply.text, "put-rate-period-ms").value_or(0) != puts.period ||
@@ -201,19 +206,16 @@ void Model::judge_stats_tube(const Case& c) {
   if (field_of(c.reply.text, "retention-ms").value_or(0) !=
       (kept == retentions_.end() ? 0 : kept->second))
     fail(c, "it has another retention");
-  expect_counts(c, std::nullopt);
+  const auto jobs = [&c](const char* state) {
+    return field_of(c.reply.text, std::string("current-jobs-") + state).value_or(UINT64_MAX);
+  };
+  expect_counts(c, std::nullopt,
+                {jobs("ready"), jobs("reserved"), jobs("delayed"), jobs("buried")});
 }
 
-void Model::expect_limits(const Case& c, const queue::Limits& limits) const {
-  if (field_of(c.reply.text, "max-running").value_or(0) != limits.max_running ||
-      field_of(c.reply.text, "rate").value_or(0) != limits.rate ||
-      field_of(c.reply.text, "rate-period-ms").value_or(0) != limits.period ||
-      field_of(c.reply.text, "burst").value_or(0) != limits.burst)
-    fail(c, "it has other limits");
-}
-
-void Model::expect_counts(const Case& c, const std::optional<std::string>& group) const {
-  std::uint64_t counts[4][2] = {};  // ready, reserved, delayed, buried: at least, at most
+void Model::expect_counts(const Case& c, const std::optional<std::string>& group,
+                          const Counts& told) const {
+  std::uint64_t counts[4][2] = {};  // at least, at most
   for (const JobId id : jobs_in(c.command.tube)) {
     const Job& job = jobs_.at(id);
     if (group && job.group != *group) continue;
@@ -226,15 +228,12 @@ void Model::expect_counts(const Case& c, const std::optional<std::string>& group
     count(2, delayed(job, c));
     count(3, job.burial != 0 ? Is::kYes : Is::kNo);
   }
-  constexpr const char* kNames[] = {"current-jobs-ready", "current-jobs-reserved",
-                                    "current-jobs-delayed", "current-jobs-buried"};
+  constexpr const char* kNames[] = {"ready", "reserved", "delayed", "buried"};
   for (std::size_t state = 0; state < 4; ++state) {
     const bool loose = (c.excuses.fails || may_call_ready(c)) && state % 2 == 0;
-    const auto told = field_of(c.reply.text, kNames[state]);
-    if (!told || (!loose && (*told < counts[state][0] || *told > counts[state][1]))) {
-      fail(c, std::string(kNames[state]) + " is " + std::to_string(told.value_or(-1)) +
-                  "; there are " + std::to_string(counts[state][0]) + " to " +
-                  std::to_string(counts[state][1]));
+    if (!loose && (told[state] < counts[state][0] || told[state] > counts[state][1])) {
+      fail(c, std::to_string(told[state]) + " are " + kNames[state] + "; there are " +
+                  std::to_string(counts[state][0]) + " to " + std::to_string(counts[state][1]));
     }
   }
 }

@@ -53,6 +53,10 @@ void Model::judge_ends_of_dead(const Case& c) {
     const auto job = jobs_.find(id);
     const bool is_known = job != jobs_.end();
     if (c.command.verb == Verb::kMoveJobs && is_known && has_moved(id, job->second)) continue;
+    // By the retention that is set now: the server lets the engine go on before it answers.
+    const bool may_be_new =
+        c.command.verb == Verb::kSetTube && is_known && job->second.tube == c.command.tube;
+    if (may_be_new && !retention_is_over(job->second, times_.last, 0)) continue;
     judge_own_change(id);
   }
 }

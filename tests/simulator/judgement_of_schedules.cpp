@@ -1,11 +1,13 @@
 // What the replies to commands about schedules may say, and the jobs that schedules put (model.h).
 
 #include <algorithm>
+#include <boost/json/parse.hpp>
 #include <string>
 
-#include "server/beanstalk/schedule_stats.h"
 #include "simulator/clock.h"
 #include "simulator/model.h"
+#include "simulator/requests.h"
+#include "simulator/talker_words.h"
 
 namespace carillon::simulator {
 
@@ -57,20 +59,11 @@ void Model::follow_expiry_of_schedule(Job& job, const queue::Schedule& asked,
     throw Violation(what + " expires at " + std::to_string(job.expires));
 }
 
-// As it was sent; without a tube, it is the one in use.
-queue::Schedule Model::asked_by(const Case& c) {
-  queue::Schedule asked = c.command.asked;
-  if (asked.tube.empty()) asked.tube = c.client.tube_in_use;
-  return asked;
-}
-
 void Model::judge_schedule(const Case& c) {
-  const bool shows = c.command.verb == Verb::kShowSchedule;
-  if (shows || c.command.verb == Verb::kStatsSchedule) return judge_stats_schedule(c);
+  if (c.command.verb == Verb::kShowSchedule) return judge_show_schedule(c);
   if (c.command.verb == Verb::kListSchedules) {
-    const auto names = std::count(c.reply.text.begin(), c.reply.text.end(), '\n') - 1;
     const std::size_t wanted = schedules_.names_after(c.command.after);
-    if (c.reply.word != "OK" || names != static_cast<std::ptrdiff_t>(wanted))
+    if (c.reply.word != "OK" || object_of(c.reply).at("schedules").as_array().size() != wanted)
       fail(c, "there are " + std::to_string(wanted));
     return expect_changed({});
   }
@@ -84,58 +77,76 @@ void Model::judge_schedule(const Case& c) {
   judge_change_of_schedule(c);
 }
 
-// The last step is that of the command.
+// The step of the command. Before it answers, the server lets the engine do what is due by then. So
+// other steps may follow.
+std::size_t Model::own_step_of(const Case& c) const {
+  const auto& steps = history_.schedule_steps();
+  const auto is_own = [&](std::size_t n) {
+    const HistoryStore::ScheduleStep& step = steps[n];
+    if (step.name != c.command.schedule) return false;
+    if (c.command.verb == Verb::kDeleteSchedule) return !step.after.has_value();
+    if (c.command.verb == Verb::kTriggerSchedule)
+      return step.put == number_in(object_of(c.reply), "id");
+    if (c.command.verb != Verb::kSetSchedule) return true;
+    const bool has_fired = n > 0 && steps[n - 1].name == step.name && steps[n - 1].after &&
+                           (steps[n - 1].after->skipped != step.after->skipped ||
+                            steps[n - 1].after->waiting < step.after->waiting);
+    return step.put == 0 && !has_fired;
+  };
+  for (std::size_t n = steps.size(); n > 0; --n)
+    if (is_own(n - 1)) return n - 1;
+  fail(c, "nothing is stored");
+}
+
 void Model::judge_change_of_schedule(const Case& c) {
   const auto& steps = history_.schedule_steps();
   const bool is_resume = c.command.verb == Verb::kResumeSchedule;
   const bool changes_nothing = is_resume && !schedules_.is_paused(c.command.schedule);
-  judge_own_steps(steps.size() - (changes_nothing || steps.empty() ? 0 : 1));
-  if (changes_nothing) {
-    if (c.reply.line != "RESUMED") fail(c, "that is no answer to it");
-    return expect_changed({});
-  }
-  if (steps.empty() || steps.back().name != c.command.schedule) fail(c, "nothing is stored");
-  last_step_ = steps.back().append;
-  std::string wanted;
+  if (c.reply.word != "OK") fail(c, "that is no answer to it");
+  const std::size_t own = changes_nothing ? steps.size() : own_step_of(c);
+  judge_own_steps(own);
+  if (changes_nothing) return expect_changed({});
+  const HistoryStore::ScheduleStep& step = steps[own];
+  last_step_ = step.append;
   if (c.command.verb == Verb::kSetSchedule) {
-    const queue::Schedule asked = asked_by(c);
+    const queue::Schedule& asked = c.command.asked;
     if (!has_room_for_lane(asked)) fail(c, "there are too many tubes");
-    schedules_.judge_set(steps.back(), asked, c.command.pauses, c.since, c.now);
-    wanted = "SCHEDULED";
+    schedules_.judge_set(step, asked, false, c.since, c.now);
   } else if (c.command.verb == Verb::kDeleteSchedule) {
-    schedules_.judge_delete(steps.back());
-    wanted = "DELETED";
+    schedules_.judge_delete(step);
   } else if (c.command.verb == Verb::kPauseSchedule) {
-    schedules_.judge_pause(steps.back());
-    wanted = "PAUSED";
+    schedules_.judge_pause(step);
   } else if (is_resume) {
-    schedules_.judge_resume(steps.back(), c.since, c.now);
-    wanted = "RESUMED";
+    schedules_.judge_resume(step, c.since, c.now);
   } else {
-    schedules_.judge_trigger(steps.back());
-    add_scheduled(steps.back());
-    wanted = "INSERTED " + std::to_string(steps.back().put);
+    schedules_.judge_trigger(step);
+    add_scheduled(step);
+    if (number_in(object_of(c.reply), "id") != step.put)
+      fail(c, "it must be job " + std::to_string(step.put));
   }
-  if (c.reply.line != wanted) fail(c, "it must be " + wanted);
+  judge_own_steps(steps.size());
   expect_changed({});
 }
 
-void Model::judge_stats_schedule(const Case& c) {
+void Model::judge_show_schedule(const Case& c) {
   judge_own_steps(history_.schedule_steps().size());
   expect_changed({});
   const bool is_there = schedules_.exists(c.command.schedule);
   if ((c.reply.line == "NOT_FOUND") == is_there) fail(c, "it is the other way round");
   if (!is_there) return;
+  if (c.reply.word != "OK") fail(c, "that is no answer to it");
+  const boost::json::object shown = object_of(c.reply);
   const queue::ScheduleRecord& record = schedules_.record(c.command.schedule);
-  if (c.command.verb == Verb::kShowSchedule) {
-    if (c.reply.text != server::beanstalk::schedule_line(record))
-      fail(c, "it is another one: " + std::string(c.reply.text));
-    return;
-  }
-  if (c.reply.word != "OK" || field_of(c.reply.text, "fired") != record.fired ||
-      field_of(c.reply.text, "skipped") != record.skipped ||
-      field_of(c.reply.text, "last-job") != record.last_job)
+  if (number_in(shown, "fired") != record.fired || number_in(shown, "skipped") != record.skipped ||
+      number_in(shown, "last_job") != record.last_job || shown.at("paused") != record.paused)
     fail(c, "its record says something else");
+  // The answer is what a client would send to set it.
+  Command as_set{.verb = Verb::kSetSchedule, .schedule = record.name, .asked = record.schedule};
+  write_request(as_set);
+  const boost::json::value asked =
+      boost::json::parse(as_set.bytes.substr(as_set.bytes.find("\r\n\r\n") + 4));
+  for (const auto& [name, value] : asked.as_object())
+    if (shown.at(name) != value) fail(c, std::string(name) + " is another one");
 }
 
 }  // namespace carillon::simulator

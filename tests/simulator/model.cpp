@@ -25,6 +25,7 @@ void Model::restart(const Limits& limits, Now now) {
   steps_seen_.clear();
   if (clock_steps_ > 0) clock_set_at_ = now.mono_ns;
   gathering_.clear();
+  long_changes_.clear();
   paused_until_.clear();
   checkpoint_of_ = 0;
   // The numbers of changes that are lost are given again.

@@ -15,6 +15,8 @@
 // and have what the client asked for.
 #pragma once
 
+#include <array>
+#include <boost/json/object.hpp>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -127,6 +129,11 @@ class Model {
     return std::exchange(clients_.at(client).bulk_append, 0);
   }
 
+  // A step of a change of many jobs that goes on without its client. `changed`: how many
+  // jobs it says that it has changed, if it has ended.
+  void judge_long_change(std::uint64_t id, std::optional<std::uint64_t> changed, const Times& times,
+                         const Excuses& excuses);
+
   const ScheduleModel& schedules() const { return schedules_; }
 
   // Judges the reply to a client that waits for a checkpoint of the store.
@@ -159,6 +166,11 @@ class Model {
   using Is = Certainty;
   using Job = KnownJob;
   using Client = KnownClient;
+  struct LongChange {
+    Command command;
+    Client client;  // what it has done
+    std::optional<std::uint64_t> changed = {};
+  };
   // What one judgement is about.
   struct Case {
     ClientNumber number;
@@ -210,8 +222,12 @@ class Model {
   void judge_set_group(const Case& c);
   void judge_stats_group(const Case& c);
   void judge_list_groups(const Case& c);
-  void expect_limits(const Case& c, const queue::Limits& limits) const;
-  void expect_counts(const Case& c, const std::optional<std::string>& group) const;
+  void expect_group(const Case& c, const std::string& group,
+                    const boost::json::object& shown) const;
+  // Jobs by their states: ready, reserved, delayed, buried.
+  using Counts = std::array<std::uint64_t, 4>;
+  void expect_counts(const Case& c, const std::optional<std::string>& group,
+                     const Counts& told) const;
   Is may_hold_more(const Client& client, queue::Now now) const;
   bool must_be_served(Client& client, queue::Now now) const;
   std::size_t tubes_and_watches() const;
@@ -236,9 +252,9 @@ class Model {
   void ask_to_cancel(const Case& c);
   void judge_schedule(const Case& c);
   void judge_change_of_schedule(const Case& c);
+  std::size_t own_step_of(const Case& c) const;
   void judge_trigger(const Case& c);
-  void judge_stats_schedule(const Case& c);
-  static queue::Schedule asked_by(const Case& c);
+  void judge_show_schedule(const Case& c);
   bool has_room_for_lane(const queue::Schedule& of) const;
   void follow_expiry_of_schedule(Job& job, const queue::Schedule& asked,
                                  const queue::JobRecord& put, const std::string& what) const;
@@ -246,7 +262,8 @@ class Model {
   void judge_own_steps(std::size_t end);
   void add_scheduled(const HistoryStore::ScheduleStep& step);
   void judge_fail(const Case& c);
-  void judge_story(const Case& c);
+  void judge_show_job(const Case& c);
+  void expect_shown(const Case& c, const Job& job, const boost::json::object& shown) const;
   void judge_set_tube(const Case& c);
   const queue::RetryPolicy& policy_of(const Job& job) const;
   bool end_is_stored(const Job& job, queue::Ending ending) const;
@@ -307,6 +324,8 @@ class Model {
                       bool is_whole);
   void judge_due_counts(const Case& c);
   void judge_bulk(const Case& c);
+  void begin_long_change(const Case& c);
+  void judge_show_change(const Case& c);
   void follow_bulk(const Case& c);
   bool follow_changed(const Case& c, queue::JobId id);
   void follow_end_before(queue::JobId id, const queue::JobRecord& before);
@@ -371,6 +390,8 @@ class Model {
   // Which job has the key of the tube. The history knows the keys whose jobs are gone.
   std::map<std::pair<std::string, std::string>, queue::JobId> keys_;
   std::map<ClientNumber, Client> clients_;
+  // Changes of many jobs that go on without their clients, and those that have ended.
+  std::map<std::uint64_t, LongChange> long_changes_;
   std::map<std::string, std::uint64_t> paused_until_;   // ns, monotonic
   std::map<std::string, queue::RetryPolicy> policies_;  // of tubes
   std::set<std::string> drained_;                       // tubes that take no puts

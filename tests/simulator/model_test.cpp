@@ -1,6 +1,7 @@
 // The model: which replies it refuses. Each case is a history without a server, by hand.
 
 #include "simulator/model.h"
+#include "simulator/requests.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,8 @@ class ModelTest : public testing::Test {
 
   void judge(ClientNumber client, const Command& command, const std::string& reply) {
     std::string_view bytes = reply;
-    model.judge(client, command, take_reply(bytes), {now, now}, {});
+    model.judge(client, command, command.by_http ? take_answer(bytes) : take_reply(bytes),
+                {now, now}, {});
     history.forget_changed();
   }
   // A put that the server has stored, with this due time.
@@ -223,11 +225,14 @@ TEST_F(ModelTest, LetsAListCallAJobReadyThatWillBeCancelled) {
   history.forget_changed();
   restart({.reserved = 2});
   const Command list{.verb = Verb::kListJobs,
+                     .by_http = true,
                      .bound = 10,
                      .tube = "default",
                      .filter = {.states = queue::bit_of(queue::JobState::kReady)}};
-  const std::string text = "{\"id\":1,\"pri\":0,\"body_bytes\":5}\n{\"next\":null}\n";
-  judge(1, list, "OK " + std::to_string(text.size()) + "\r\n" + text + "\r\n");
+  const std::string text =
+      R"({"jobs":[{"id":1,"tube":"default","body_bytes":5}],"next_page_token":null})";
+  judge(1, list,
+        "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
   EXPECT_THROW(judge(1, at_once, reserved(1)), Violation);
 }
 

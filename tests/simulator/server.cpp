@@ -16,7 +16,7 @@
 namespace carillon::simulator {
 
 using queue::Now;
-using Wants = server::beanstalk::Session::Wants;
+using Wants = server::Protocol::Wants;
 
 namespace {
 
@@ -101,12 +101,32 @@ std::uint64_t Server::turn() {
   expect_no_old_ends();
   expect_no_old_occurrences();
   poll_checkpoint();
+  go_on_with_changes();
   if (!once_in(random_, 4)) commit();
   if (once_in(random_, 2)) run_others();
   look_at_store();
   if (!failed_ && !died()) flush_all();
   expect_memory_given_back();
   return steps_ - before;
+}
+
+// A change of many jobs that goes on without its client. They take turns, as the server has them.
+void Server::go_on_with_changes() {
+  server::LongChanges& all = service_.long_changes();
+  if (died() || !all.has_work() || !history_.has_room()) return;
+  const std::uint64_t id = long_changes_.front();
+  history_.forget_changed();
+  new_times_ = true;
+  all.work(read_clocks());
+  if (died()) return;
+  long_changes_.pop_front();
+  const server::LongChange& change = *all.find(id);
+  const bool ends = change.ended != 0;
+  if (!change.error.empty() && !excuses().fails && !options_.memory_gets_short)
+    throw Violation("a change of many jobs has ended: " + change.error);
+  model_.judge_long_change(id, ends ? std::optional(change.bulk.changed) : std::nullopt, times_,
+                           excuses());
+  if (!ends) long_changes_.push_back(id);
 }
 
 void Server::pass_time() {
@@ -273,8 +293,8 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   connection.use(used);
   if (const auto id = history_.begun()) model_.begin_body(connection.number(), *id);
   const Wants wants = connection.session().wants();
-  const bool unfinished =
-      (wants == Wants::kTurn || wants == Wants::kStore) && !connection.has_new_replies();
+  const bool goes_on = wants == Wants::kTurn || wants == Wants::kStore || wants == Wants::kRoom;
+  const bool unfinished = goes_on && !connection.has_new_replies();
   if (unfinished && connection.has_used_command()) {
     model_.judge_part(connection.number(), connection.first_command(), times_, excuses());
   } else {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -157,6 +158,7 @@ class Server {
   void flush_all();
   void look_at_store();
   void poll_checkpoint();
+  void go_on_with_changes();
   void look_at_checkpoint(const queue::Checkpoint& checkpoint);
   void expect_no_checkpoints() const;
   void close(Connection& connection);
@@ -179,7 +181,8 @@ class Server {
   bool new_times_ = true;
   queue::Sequence requested_ = 0;
   bool failed_ = false;
-  std::uint64_t checkpoint_from_ = 0;  // the append before the checkpoint that is made
+  std::deque<std::uint64_t> long_changes_;  // that go on; the first one is next
+  std::uint64_t checkpoint_from_ = 0;       // the append before the checkpoint that is made
   int checkpoint_polls_ = 0;
   Overdue old_keys_;
   Overdue old_ends_;

@@ -1,7 +1,7 @@
 // What is checked again and again while the simulated server works (server.h): that nothing is left
 // of what is gone, and that nothing waits which should have happened.
 
-#include "server/beanstalk/session.h"
+#include "server/net/protocol.h"
 #include "simulator/clock.h"
 #include "simulator/server.h"
 
@@ -9,7 +9,7 @@ namespace carillon::simulator {
 
 namespace {
 
-using Wants = server::beanstalk::Session::Wants;
+using Wants = server::Protocol::Wants;
 
 }  // namespace
 
@@ -17,7 +17,7 @@ using Wants = server::beanstalk::Session::Wants;
 // memory of all. What the audit remembers stays.
 void Server::expect_memory_given_back() {
   for (const auto& connection : connections_) {
-    server::beanstalk::Session& session = connection->session();
+    server::Protocol& session = connection->session();
     session.count_memory();
     const bool has_body = session.mid_command() || session.wants() == Wants::kDelivery ||
                           connection->large_reply().under_way() || connection->has_used_command();

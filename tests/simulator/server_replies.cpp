@@ -7,12 +7,13 @@
 #include <string_view>
 #include <utility>
 
+#include "simulator/requests.h"
 #include "simulator/server.h"
 #include "simulator/trace.h"
 
 namespace carillon::simulator {
 
-using Wants = server::beanstalk::Session::Wants;
+using Wants = server::Protocol::Wants;
 
 void Server::finish_commands(Connection& connection) {
   const std::string replies = connection.new_replies();
@@ -46,9 +47,12 @@ void Server::finish_commands(Connection& connection) {
     if (connection.manners().ahead == 1) look_at_wait(connection);
     const Command command = connection.take_command();
     if (waits && command.verb == Verb::kCheckpoint) checkpoint_from_ = history_.last();
-    trace(connection.number(), "sent", command.bytes);
-    if (reply) trace(connection.number(), "got", reply->line);
+    trace(connection.number(), "sent", shown(command));
+    if (reply)
+      trace(connection.number(), "got", connection.speaks_http() ? reply->text : reply->line);
     model_.judge(connection.number(), command, reply, times_, excuses());
+    if (reply && reply->word == "ACCEPTED")
+      long_changes_.push_back(number_in(object_of(*reply), "id"));
     if (reply) note_reply(connection, command, *reply, rest.size());
   }
   if (!rest.empty() && connection.session().wants() != Wants::kNothing)
@@ -58,6 +62,7 @@ void Server::finish_commands(Connection& connection) {
 // A reply with a large body is judged when its first line is there. What follows must be the body
 // as it is stored now, whatever becomes of the job meanwhile.
 std::optional<Reply> Server::take_reply_of(Connection& connection, std::string_view& bytes) {
+  if (connection.speaks_http()) return take_answer(bytes);
   auto head = take_large_head(bytes);
   if (!head) return take_reply(bytes);
   Reply& reply = head->reply;
@@ -89,6 +94,8 @@ void Server::note_reply(Connection& connection, const Command& command, const Re
                         std::size_t behind) {
   digest_ = 31 * digest_ + std::hash<std::string_view>()(reply.line);
   queue::JobId given = reply.word == "INSERTED" ? reply.number : 0;
+  if (command.verb == Verb::kTriggerSchedule && reply.word == "OK")
+    given = number_in(object_of(reply), "id");
   std::uint64_t append = append_of(connection, command, reply);
   const auto tells_of_no_change = [this](const Reply& of) {
     return of.word == "OUT_OF_MEMORY" || of.word == "INTERNAL_ERROR" || was_changed_since(of);
@@ -114,17 +121,19 @@ bool Server::was_changed_since(const Reply& reply) const {
 std::uint64_t Server::append_of(const Connection& connection, const Command& command,
                                 const Reply& reply) const {
   std::uint64_t append = history_.changed_at(command.id);
-  constexpr std::array<std::string_view, 10> kNameJob = {
-      "RESERVED", "FOUND",       "INSERTED",  "EXISTS",       "REPLACED",
-      "PATCHED",  "IS_RESERVED", "CANCELLED", "CANCEL_ASKED", "BURIED"};
+  constexpr std::array<std::string_view, 9> kNameJob = {"RESERVED",    "FOUND",     "INSERTED",
+                                                        "EXISTS",      "REPLACED",  "PATCHED",
+                                                        "IS_RESERVED", "CANCELLED", "CANCEL_ASKED"};
   const bool names_job = std::find(kNameJob.begin(), kNameJob.end(), reply.word) != kNameJob.end();
-  if (names_job && reply.number != 0)  // not that of a bury
-    append = history_.changed_at(reply.number);
+  if (names_job && reply.number != 0) append = history_.changed_at(reply.number);
   if (reply.word == "NOT_FOUND" && !command.key.empty())
-    append = history_.key_changed_at(model_.tube_in_use(connection.number()), command.key);
+    append = history_.key_changed_at(
+        command.by_http ? command.tube : model_.tube_in_use(connection.number()), command.key);
   if (reply.word == "KICKED" && !history_.changed().empty()) append = history_.last();
-  if (reply.word == "CHANGED") append = model_.take_append_of_many(connection.number());
-  if (reply.word == "SET") append = history_.last();
+  const bool has_changed = reply.word == "OK" || reply.word == "ACCEPTED";
+  if (changes_many(command.verb) && has_changed)
+    append = model_.take_append_of_many(connection.number());
+  if (command.verb == Verb::kSetTube && reply.word == "OK") append = history_.last();
   if (!command.schedule.empty()) append = history_.schedule_changed_at(command.schedule);
   const bool is_put_off = reply.word == "DRAINING" || reply.word == "TOO_FAST";
   if (!command.once.empty() && reply.word != "REFUSED" && !is_put_off)

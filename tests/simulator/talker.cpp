@@ -120,7 +120,7 @@ Command choose_tubes(Random& random) {
 
 Command operate(const Model& model, Random& random, queue::Now now) {
   Command command;
-  switch (below(random, 25)) {
+  switch (below(random, 18)) {
     case 0: {
       command = {.verb = Verb::kKick};
       command.bound = below(random, 4) == 0 ? UINT32_MAX : 1 + below(random, 50);
@@ -147,7 +147,6 @@ Command operate(const Model& model, Random& random, queue::Now now) {
       return on_job(Verb::kStatsJob, "stats-job", some_id(model, random));
     case 8:
     case 9:
-      if (below(random, 3) == 0) return random_stats_group(random);
       return on_tube(Verb::kStatsTube, "stats-tube", random_tube(random));
     case 10:
       return on_job(Verb::kReserveJob, "reserve-job", some_id(model, random));
@@ -162,21 +161,7 @@ Command operate(const Model& model, Random& random, queue::Now now) {
     case 15:
       return random_peek_job(model, random);
     case 16:
-      return random_set_tube(random);
-    case 17:
-      return random_schedule_command(random, now);
-    case 18:
-      return story_job(some_id(model, random));
-    case 19:
-      return random_bury_job(model, random);
-    case 20:
-      return random_show_job(model, random);
-    case 21:
-      return below(random, 6) == 0 ? random_list_groups(random) : random_list(model, random, now);
-    case 22:
       return random_due_counts(random);
-    case 23:
-      return random_bulk(model, random, now);
     default: {
       if (below(random, 16) == 0)
         return {.verb = Verb::kRefused, .bytes = "auth nobody\r\n", .refusal = "AUTHENTICATED"};
@@ -189,6 +174,44 @@ Command operate(const Model& model, Random& random, queue::Now now) {
 
 Command refused(const std::string& bytes, const std::string& refusal) {
   return {.verb = Verb::kRefused, .bytes = bytes, .refusal = refusal};
+}
+
+Command refused_request(Random& random) {
+  constexpr std::array<const char*, 4> kRequests = {
+      "GET /v1/jobs/x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "GET /v1/tubes/a/jobs?limit=3 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "PATCH /v1/tubes/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 18\r\n\r\n"
+      R"({"retention":"5"} )",
+      "POST /v1/jobs:move HTTP/1.1\r\nHost: localhost\r\nContent-Length: 35\r\n\r\n"
+      R"({"filter":{"tube":"a"},"to":"a b"} )"};
+  Command command = refused(kRequests[below(random, kRequests.size())], "BAD_REQUEST");
+  command.by_http = true;
+  return command;
+}
+
+// What operators ask for, by HTTP.
+Command administer(const Model& model, Random& random, queue::Now now) {
+  switch (below(random, 12)) {
+    case 0:
+      return random_set_tube(random);
+    case 1:
+      return below(random, 2) == 0 ? random_stats_group(random) : random_list_groups(random);
+    case 2:
+    case 3:
+      return random_schedule_command(random, now);
+    case 4:
+      return random_bury_job(model, random);
+    case 5:
+    case 6:
+      return random_show_job(model, random);
+    case 7:
+    case 8:
+      return random_list(model, random, now);
+    case 9:
+      return below(random, 4) == 0 ? refused_request(random) : random_list(model, random, now);
+    default:
+      return random_bulk(model, random, now);
+  }
 }
 
 // Options that are not allowed. The body is read before the answer.
@@ -290,6 +313,7 @@ Command Talker::next(const Model& model, ClientNumber client, Random& random,
       if (chance == 0) return {.verb = Verb::kQuit, .bytes = "quit\r\n"};
       return chance < 8 ? damage(model, random) : operate(model, random, now);
     default:
+      if (role_ == Role::kOperator) return administer(model, random, now);
       if (below(random, 512) == 0) return {.verb = Verb::kCheckpoint, .bytes = "checkpoint\r\n"};
       return operate(model, random, now);
   }

@@ -17,7 +17,7 @@ namespace carillon::simulator {
 enum class Role : std::uint8_t {
   kProducer,
   kWorker,
-  kOperator,  // kicks, pauses, peeks, reads statistics
+  kOperator,  // by HTTP: sets, lists, changes many jobs, has schedules
   kAnybody,
   kVandal,  // sends garbage, and what is refused
 };

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/requests.h"
 #include "simulator/talker_attempts.h"
 #include "simulator/talker_words.h"
 
@@ -137,7 +138,8 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
     put.group = random_group(random);
     options.push_back("group=" + put.group);
   }
-  if (below(random, 4) == 0) put.policy = random_policy(options, random);
+  if (below(random, 4) == 0) put.policy = random_policy(random);
+  add_policy(options, put.policy);
   if (below(random, 8) == 0) {
     put.attributes = random_attributes(random);
     options.push_back("attributes=" + *put.attributes);
@@ -204,19 +206,17 @@ Command random_cancel(const Model& model, Random& random) {
 }
 
 Command random_bury_job(const Model& model, Random& random) {
-  Command command{.verb = Verb::kBuryJob};
-  command.bytes = "bury-job " + name_job(command, model, random);
-  if (below(random, 2) == 0) {
-    command.patch.priority = random_priority(random);
-    command.bytes += " pri=" + number(*command.patch.priority);
-  }
-  command.bytes += "\r\n";
+  Command command{.verb = Verb::kBuryJob, .id = some_id(model, random)};
+  if (below(random, 2) == 0) command.patch.priority = random_priority(random);
+  write_request(command);
   return command;
 }
 
 Command random_show_job(const Model& model, Random& random) {
-  Command command{.verb = Verb::kStatsJob};
-  command.bytes = "show-job " + name_job(command, model, random) + "\r\n";
+  Command command{.verb = Verb::kShowJob};
+  name_job(command, model, random);
+  if (!command.key.empty()) command.tube = random_tube(random);
+  write_request(command);
   return command;
 }
 
