@@ -15,8 +15,14 @@
  * } }. The server checks them, so options that are newer than this file work, too. docs/protocol.md
  * says what each verb does and promises.
  *
- * Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply`, and
- * nothing was changed; its subclasses say which. ConnectionLost is no answer: see `unknown`.
+ * Producers and workers talk on the port of the beanstalk protocol. What operators ask for (lists,
+ * changes of many jobs, settings, schedules) goes to the server's HTTP API: options are the fields
+ * of the request, in camel case, and results are the fields of the answer, as docs/http.md names
+ * them.
+ *
+ * Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply` (by
+ * HTTP: the status and the reason), and nothing was changed; its subclasses say which.
+ * ConnectionLost is no answer: see `unknown`.
  *
  * Lost connections. The client connects with the first command, and again when the connection is
  * gone; tubes and name are set anew. A command that may be repeated is sent again once: all that
@@ -31,6 +37,8 @@
  * The commands of a client are carried out one after the other: while a reserve waits, so does what
  * is asked after it. A worker that also puts has two clients.
  */
+import http from "node:http";
+import https from "node:https";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
@@ -38,9 +46,11 @@ import tls from "node:tls";
 /** Jobs in one command. */
 export const MAX_BATCH = 1000;
 
-// Bytes of a command, and of setSchedule.
+// Bytes of a command.
 const MAX_LINE = 1022;
-const MAX_SCHEDULE_LINE = 2046;
+
+// How much higher the port for HTTP is.
+const HTTP_BESIDE = 80;
 
 /** Any error of this module. */
 export class CarillonError extends Error {
@@ -134,9 +144,15 @@ export class Job {
 }
 
 // Options whose numbers are no seconds.
-const NUMBERS = new Set(
-  ["pri", "max-attempts", "limit", "spans", "max-running", "rate", "burst", "put-rate", "put-burst",
-    "weight"],
+const NUMBERS = new Set(["pri", "max-attempts", "spans"]);
+// Fields of HTTP whose numbers are seconds.
+const SECONDS = new Set(
+  ["every", "spread", "catch_up_window", "ttr", "expires_in", "over", "duration", "retention",
+    "per", "initial", "max"],
+);
+// Fields of a schedule itself; its jobs have the others.
+const OF_SCHEDULE = new Set(
+  ["cron", "timeZone", "gap", "every", "start", "catchUp", "catchUpWindow", "overlap", "spread"],
 );
 
 // Values of onConflict with which a put replaces no job. One that does makes a new job if a worker
@@ -198,35 +214,49 @@ function scalar(told) {
     );
 }
 
-// Reads the subset of YAML that the server writes: fields, a list, or a list of fields. What is not
-// UTF-8 comes as Base64, and becomes a Buffer.
+// Reads the subset of YAML that the server writes: fields, or a list.
 function yaml(text) {
   const items = [];
-  let fields = {};
-  for (let line of text.split("\n").slice(1)) {
-    if (line === "") continue;
-    if (line.startsWith("- ")) {
-      line = line.slice(2);
-      items.push(line);
-      if (!line.includes(": ")) continue;
-      items[items.length - 1] = fields = {};
-    }
-    const at = line.indexOf(": ");
-    const name = (at < 0 ? line : line.slice(0, at)).trim();
-    const value = scalar(at < 0 ? "" : line.slice(at + 2));
-    if (name.endsWith("_base64")) fields[name.slice(0, -7)] = Buffer.from(value, "base64");
-    else fields[name] = value;
+  const fields = {};
+  for (const line of text.split("\n").slice(1)) {
+    if (line.startsWith("- ")) items.push(line.slice(2));
+    const [name, ...rest] = line.split(": ");
+    if (rest.length > 0) fields[name] = scalar(rest.join(": "));
   }
   return items.length > 0 ? items : fields;
 }
 
-// Reads a line of JSON. What is not UTF-8 comes as Base64, and becomes a Buffer.
-function fields(line) {
-  const entries = Object.entries(JSON.parse(line)).map(([name, given]) =>
-    name.endsWith("_base64") ? [name.slice(0, -7), Buffer.from(given, "base64")] : [name, given],
-  );
-  return Object.fromEntries(entries);
+// What JSON has for the value of this field.
+function json(given, name = "") {
+  if (given instanceof Date) return given.toISOString();
+  if (typeof given === "number" && SECONDS.has(name)) return ms(given);
+  const isPlain = given !== null && typeof given === "object" && !Array.isArray(given);
+  if (!isPlain || name === "metadata") return given;
+  const entries = Object.entries(given).map(([key, one]) => {
+    const field = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    return [field, json(one, field)];
+  });
+  return Object.fromEntries(entries.filter(([, one]) => one !== undefined));
 }
+
+const query = (fields) => {
+  const text = new URLSearchParams(json(fields ?? {})).toString();
+  return text === "" ? "" : `?${text}`;
+};
+
+// What is not UTF-8 comes as Base64, and becomes a Buffer.
+function withBuffers(_, given) {
+  for (const name of given === null ? [] : Object.keys(Object(given)))
+    if (name.endsWith("_base64")) {
+      given[name.slice(0, -7)] = Buffer.from(given[name], "base64");
+      delete given[name];
+    }
+  return given;
+}
+
+const isText = (data) => Buffer.from(data.toString()).equals(data);
+const bodyField = (data) =>
+  isText(data) ? { body: data.toString() } : { body_base64: data.toString("base64") };
 
 const list = (told) => (Array.isArray(told) ? told : []);
 
@@ -234,6 +264,9 @@ function word(text) {
   if (text === "" || text.includes(" ")) throw new TypeError(`"${text}" is empty, or has a space`);
   return text;
 }
+
+const tubePath = (tube) => `/v1/tubes/${encodeURIComponent(tube)}`;
+const schedulePath = (name) => `/v1/schedules/${encodeURIComponent(name)}`;
 
 const named = (job) => (typeof job === "number" ? String(job) : `key=${word(job)}`);
 
@@ -320,6 +353,7 @@ class Wire {
 /** A connection to a server; see the module for what happens when it is lost. */
 export class Client {
   #address;
+  #http; // options of a request
   #timeout;
   #tube;
   #watched = ["default"];
@@ -331,11 +365,12 @@ export class Client {
   #deadlineSoon = false; // the last reserve was answered so
 
   /**
-   * @param {object} [options] host, port, or path of a unix socket; tube in use; name of the client
-   *   in stories; timeout: how many seconds an answer may take, and a connect. A reserve may take
-   *   that much longer than asked for. token: what the server asks for, if it has tokens. tls: true
-   *   if it speaks TLS, or options of tls.connect(), such as { ca }; its certificate must be for
-   *   `host`. One that is not good rejects with ConnectionLost, and a token that is none with
+   * @param {object} [options] host, port, or path of a unix socket; http: where the server answers
+   *   HTTP, { host, port } or { path }, if not at port + 80 or path + ".http"; tube in use; name of
+   *   the client in stories; timeout: how many seconds an answer may take, and a connect. A reserve
+   *   may take that much longer than asked for. token: what the server asks for, if it has tokens.
+   *   tls: true if it speaks TLS, or options of tls.connect(), such as { ca }; its certificate must
+   *   be for `host`. A wrong certificate rejects with ConnectionLost, and a wrong token with
    *   Refused.
    */
   constructor({ host = "127.0.0.1", port = 11300, path, ...options } = {}) {
@@ -347,6 +382,9 @@ export class Client {
       const servername = net.isIP(host) ? undefined : host;
       this.#address = { host, port, servername, ...Object(options.tls), tls: true };
     }
+    const beside = path ? { path: `${path}.http` } : { host, port: port + HTTP_BESIDE };
+    const { path: socketPath, ...rest } = { ...this.#address, ...(options.http ?? beside) };
+    this.#http = { ...rest, socketPath: options.http?.port ? undefined : socketPath };
     this.#timeout = (options.timeout ?? 30) * 1000;
     this.#tube = options.tube ?? "default";
     this.#name = options.name;
@@ -627,10 +665,12 @@ export class Client {
   }
 
   /**
-   * Buries a job that nobody has reserved. Without `pri` it keeps its priority. Resolves to its id.
+   * Buries a job that nobody has reserved. Without `priority` it keeps its own. Resolves to its id.
    */
-  async buryJob(job, pri) {
-    return Number((await this.#call(`bury-job ${named(job)}${words({ pri })}`, ["BURIED"]))[1]);
+  async buryJob(job, priority) {
+    const id = typeof job === "number" ? job : (await this.show(job)).id;
+    await this.#ask("POST", `/v1/jobs/${id}:bury`, { priority }, true);
+    return id;
   }
 
   /** Makes up to `most` buried jobs of the tube in use ready, or else delayed ones. */
@@ -642,9 +682,9 @@ export class Client {
     await this.#call(`kick-job ${id}`, ["KICKED"]);
   }
 
-  /** The last failed attempts of a job: time, ending, worker, error. */
+  /** The last failed attempts of a job: at, ended, worker, error. */
   async story(id) {
-    return list(await this.#told(`story-job ${id}`));
+    return (await this.show(id)).attempts;
   }
 
   stats() {
@@ -655,9 +695,10 @@ export class Client {
     return this.#told(`stats-job ${id}`);
   }
 
-  /** As statsJob, with the moments when the job is due and was put, and its worker. */
+  /** The job with its body, its state, and when it is due and was put. */
   show(job) {
-    return this.#told(`show-job ${named(job)}`);
+    const byKey = `${tubePath(this.#tube)}/keys/${encodeURIComponent(job)}`;
+    return this.#ask("GET", typeof job === "number" ? `/v1/jobs/${job}` : byKey);
   }
 
   statsTube(tube) {
@@ -665,7 +706,7 @@ export class Client {
   }
 
   statsGroup(tube, group) {
-    return this.#told(`stats-group ${tube} ${word(group)}`);
+    return this.#ask("GET", `${tubePath(tube)}/groups/${encodeURIComponent(group)}`);
   }
 
   async tubes() {
@@ -677,36 +718,44 @@ export class Client {
   }
 
   /**
-   * Sets what holds for the jobs of a tube: maxAttempts, backoff, jitter, lost, maxRunning,
-   * rate ("100/1m"), burst, putRate, putBurst, retention. With `group` those of a group, and its
-   * weight.
+   * Changes the settings of a tube: limits: { maxRunning: 10, rate: { jobs: 100, per: 60 } },
+   * retry, retention, draining. What is not named stays, and null takes it away.
    */
-  async setTube(tube, options) {
-    await this.#call(`set-tube ${tube}${words(options)}`, ["SET"], { again: true });
+  setTube(tube, fields) {
+    return this.#ask("PATCH", tubePath(tube), fields, true);
   }
 
-  // --- Many jobs of a tube. Options that say which: state ("delayed", "ready", "reserved",
-  // "buried", "dead", or several: "ready,delayed"), keyPrefix, dueAfter, dueBefore.
+  /** The same for a group of a tube: its weight, and limits. */
+  async setGroup(tube, group, fields) {
+    await this.#ask("PATCH", `${tubePath(tube)}/groups/${encodeURIComponent(group)}`, fields, true);
+  }
+
+  // --- Many jobs of a tube. Filters say which: state ("delayed", "ready", "reserved", "buried",
+  // "dead", or several: "ready,delayed"), group, keyPrefix, dueAfter, dueBefore.
 
   /**
-   * Yields the jobs by their due times, then the buried ones, as docs/protocol.md says. Asks for
-   * them page by page. Further options: bodies: true, and `limit`, the size of a page. A job that
-   * moves meanwhile may come twice; `id` tells.
+   * Yields the jobs by their due times, then the buried ones. Asks for them page by page, of
+   * `pageSize`. A job that moves meanwhile may come twice; `id` tells. With `bodies` each has its
+   * body, and one that is gone by then is left out.
    */
-  listJobs(tube, options = {}) {
-    return this.#list(`list-jobs ${tube}`, options);
+  async *listJobs(tube, { bodies = false, ...filters } = {}) {
+    for await (const job of this.#list(`${tubePath(tube)}/jobs`, "jobs", filters)) {
+      if (!bodies) yield job;
+      const found = bodies ? await this.peek(job.id) : null;
+      if (found) yield { ...job, body: isText(found.body) ? found.text : found.body };
+    }
   }
 
   /** Yields the groups of a tube: how many jobs they have, and what is set for them. */
   listGroups(tube) {
-    return this.#list(`list-groups ${tube}`, {});
+    return this.#list(`${tubePath(tube)}/groups`, "groups", {});
   }
 
-  async *#list(command, options) {
-    for (let after; after !== null; ) {
-      const page = await this.#json(command + words({ limit: 1000, ...options, after }));
-      after = page.pop().next;
-      yield* page;
+  async *#list(path, of, fields) {
+    for (let pageToken; pageToken !== null; ) {
+      const page = await this.#ask("GET", path + query({ pageSize: 1000, ...fields, pageToken }));
+      pageToken = page.next_page_token;
+      yield* page[of];
     }
   }
 
@@ -716,84 +765,138 @@ export class Client {
    * @returns {Promise<{jobs: number, left: number}>} `left`: reserved jobs, and those whose key is
    *   taken there.
    */
-  cancelJobs(tube, options) {
-    return this.#change(`cancel-jobs ${tube}`, options);
+  cancelJobs(tube, filters) {
+    return this.#change("cancel", tube, filters);
   }
 
   /** Makes buried and dead jobs ready; their attempts begin anew. */
-  retryJobs(tube, options) {
-    return this.#change(`retry-jobs ${tube}`, options);
+  retryJobs(tube, filters) {
+    return this.#change("retry", tube, filters);
   }
 
   /** Puts jobs into another tube, as they are. */
-  moveJobs(tube, to, options) {
-    return this.#change(`move-jobs ${tube} to=${to}`, options);
+  moveJobs(tube, to, filters) {
+    return this.#change("move", tube, filters, { to });
   }
 
   /**
    * Deals the delayed jobs that are due from dueAfter to dueBefore out evenly over a longer time,
    * which begins at dueAfter.
    */
-  spreadJobs(tube, over, options) {
-    return this.#change(`spread-jobs ${tube} over=${ms(over)}`, options);
+  spreadJobs(tube, over, filters) {
+    return this.#change("spread", tube, filters, { over });
+  }
+
+  async #change(verb, tube, { dryRun, limit, ...filter } = {}, fields = {}) {
+    const asked = { filter: { tube, ...filter }, dryRun, limit, ...fields };
+    let done = await this.#ask("POST", `/v1/jobs:${verb}`, asked);
+    while (done.state === "running") {
+      await sleep(100); // it takes long
+      done = await this.#ask("GET", `/v1/operations/${done.id}`);
+    }
+    if (done.error) throw new Refused(`${verb} after ${done.changed} jobs`, `500 ${done.error}`);
+    return { jobs: done.changed, left: done.left };
   }
 
   /**
-   * Tells how many jobs are due when. Options: by: "minute", "hour" or "day", and how many spans.
-   * @returns {Promise<{spans: object[], all: object}>}
+   * Tells how many jobs are due when, in `spans`, and of all jobs. Options: by: "minute", "hour" or
+   * "day", and how many spans.
    */
-  async dueCounts(tube, options) {
-    const spans = await this.#json(`due-counts ${tube}${words(options)}`);
-    return { all: spans.pop(), spans };
+  dueCounts(tube, options) {
+    const read = async (reply) => {
+      const lines = (await this.#wire.data(Number(reply[1]))).toString().trimEnd().split("\n");
+      const spans = lines.map((line) => JSON.parse(line));
+      return { ...spans.pop(), spans };
+    };
+    return this.#call(`due-counts ${tube}${words(options)}`, ["OK"], { again: true, read });
   }
 
   // --- Schedules.
 
   /**
-   * Makes or replaces a schedule. Options: cron and zone, or every and start; gap, catchUp,
-   * overlap, tube, paused; and of its jobs pri, ttr, spread, group, maxAttempts, backoff, jitter,
-   * lost, expiresIn, atExpiry, attributes.
+   * Makes or replaces a schedule. Fields: cron and timeZone, or every and start; gap, catchUp,
+   * catchUpWindow, overlap, spread; and of its jobs tube, priority, ttr, group, retry, expiresIn,
+   * atExpiry, contentType, metadata.
    */
-  async setSchedule(name, body, options) {
-    const data = bytes(body);
-    const all = words({ tube: this.#tube, ...options });
-    await this.#call(`set-schedule ${word(name)} ${data.length}${all}`, ["SCHEDULED"], { data });
+  async setSchedule(name, body, fields) {
+    const asked = { job: { tube: this.#tube, ...bodyField(bytes(body)) } };
+    for (const [field, given] of Object.entries(fields))
+      (OF_SCHEDULE.has(field) ? asked : asked.job)[field] = given;
+    await this.#ask("PUT", schedulePath(name), asked, true);
   }
 
   async deleteSchedule(name) {
-    await this.#call(`delete-schedule ${name}`, ["DELETED"]);
+    await this.#ask("DELETE", schedulePath(name));
   }
 
   async pauseSchedule(name) {
-    await this.#call(`pause-schedule ${name}`, ["PAUSED"], { again: true });
+    await this.#ask("POST", `${schedulePath(name)}:pause`, {}, true);
   }
 
   async resumeSchedule(name) {
-    await this.#call(`resume-schedule ${name}`, ["RESUMED"], { again: true });
+    await this.#ask("POST", `${schedulePath(name)}:resume`, {}, true);
   }
 
   /** Puts the schedule's job now. Resolves to its id. */
   async triggerSchedule(name) {
-    return Number((await this.#call(`trigger-schedule ${name}`, ["INSERTED"]))[1]);
+    return (await this.#ask("POST", `${schedulePath(name)}:trigger`)).id;
   }
 
-  statsSchedule(name) {
-    return this.#told(`stats-schedule ${name}`);
+  /** Resolves to what is set, what it has done, and its next times. */
+  showSchedule(name) {
+    return this.#ask("GET", schedulePath(name));
   }
 
-  /** Resolves to what setSchedule takes, with the name and the body. */
-  async showSchedule(name) {
-    return (await this.#json(`show-schedule ${name}`))[0];
+  /** Yields all schedules by name, without the bodies of their jobs. */
+  listSchedules() {
+    return this.#list("/v1/schedules", "schedules", {});
   }
 
-  async schedules() {
-    const names = [];
+  // --- Requests to the HTTP API.
+
+  // Resolves to what the JSON of the answer has. `again`: it may be sent twice.
+  async #ask(method, path, fields, again = method === "GET") {
+    const closes = this.#closes;
     for (;;) {
-      const after = names.length > 0 ? ` ${names.at(-1)}` : "";
-      const page = list(await this.#told(`list-schedules${after}`));
-      if (page.length === 0) return names;
-      names.push(...page);
+      let sent = false;
+      try {
+        const [status, text] = await this.#send(method, path, fields, () => (sent = true));
+        const told = text.startsWith("{") ? JSON.parse(text, withBuffers) : null;
+        if (status < 300) return told;
+        const kind = { 404: NotFound, 409: IsReserved }[status] ?? Refused;
+        throw new kind(`${method} ${path}`, `${status} ${told?.detail ?? text.trim()}`);
+      } catch (error) {
+        if (error instanceof Refused) throw error;
+        if (!sent || !again || this.#closes !== closes)
+          throw new ConnectionLost(`${method} ${path}: ${error.message}`, sent && !again, error);
+        again = false;
+      }
     }
+  }
+
+  #send(method, path, fields, whenSent) {
+    const headers = { Host: "localhost", "Content-Type": "application/json" };
+    if (this.#token) headers.Authorization = `Bearer ${this.#token}`;
+    const body = fields && JSON.stringify(json(fields));
+    if (method !== "GET") headers["Content-Length"] = Buffer.byteLength(body ?? "");
+    return new Promise((resolve, reject) => {
+      const asked = { ...this.#http, method, path, headers, agent: false, timeout: this.#timeout };
+      const request = (this.#address.tls ? https : http).request(asked, async (answer) => {
+        try {
+          const parts = [];
+          for await (const part of answer) parts.push(part);
+          resolve([answer.statusCode, Buffer.concat(parts).toString()]);
+        } catch (error) {
+          reject(error);
+        }
+      });
+      request.on("socket", (socket) =>
+        socket.once(this.#address.tls ? "secureConnect" : "connect", whenSent),
+      );
+      request.on("timeout", () => request.destroy(new Error("the server does not answer")));
+      request.on("error", reject);
+      request.end(body);
+    });
   }
 
   // --- Commands and replies.
@@ -803,9 +906,8 @@ export class Client {
   #call(command, good, how = {}) {
     // The server would refuse the line alone, and carry out the data as commands.
     if (/[\r\n\0]/.test(command)) throw new TypeError(`"${command}" has a line's end, or a NUL`);
-    const most = command.startsWith("set-schedule ") ? MAX_SCHEDULE_LINE : MAX_LINE;
-    if (Buffer.byteLength(command) > most)
-      throw new TypeError(`"${command.slice(0, 40)}"... has more than ${most} bytes`);
+    if (Buffer.byteLength(command) > MAX_LINE)
+      throw new TypeError(`"${command.slice(0, 40)}"... has more than ${MAX_LINE} bytes`);
     const closes = this.#closes;
     const result = this.#last.then(() => this.#try(command, good, how, closes));
     this.#last = result.catch(() => {});
@@ -901,26 +1003,6 @@ export class Client {
   #told(command) {
     const read = async (reply) => yaml((await this.#wire.data(Number(reply[1]))).toString());
     return this.#call(command, ["OK"], { again: true, read });
-  }
-
-  #json(command) {
-    const read = async (reply) => {
-      const data = await this.#wire.data(Number(reply[1]));
-      return data.toString().trimEnd().split("\n").map(fields);
-    };
-    return this.#call(command, ["OK"], { again: true, read });
-  }
-
-  async #change(command, options) {
-    const sum = { jobs: 0, left: 0 };
-    for (let after; after !== "end"; ) {
-      const all = words({ ...options, after });
-      const reply = await this.#call(command + all, ["CHANGED", "WOULD_CHANGE"]);
-      sum.jobs += Number(reply[1]);
-      sum.left += Number(reply[2]);
-      after = reply[3];
-    }
-    return sum;
   }
 
   async #each(verb, ids, options, good) {

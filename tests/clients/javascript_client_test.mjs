@@ -1,6 +1,8 @@
 // Tests of clients/javascript/carillon.mjs against a real server.
 //
 //   node javascript_client_test.mjs FOLDER-OF-THE-CLIENT HOST PORT
+//
+// HTTP is at PORT + 80.
 import assert from "node:assert/strict";
 import net from "node:net";
 import path from "node:path";
@@ -30,10 +32,10 @@ async function aQueue(options = {}) {
 }
 
 // Passes connections on to the server, until it is told to cut them.
-async function aProxy() {
+async function aProxy(to = port) {
   const proxy = { keepsReplies: false, open: [] };
   const server = net.createServer((near) => {
-    const far = net.connect({ host, port });
+    const far = net.connect({ host, port: to });
     proxy.open.push(near, far);
     near.on("data", (data) => far.write(data));
     far.on("data", (data) => {
@@ -114,8 +116,9 @@ test("attributes are kept", async () => {
   await queue.put("x", { delay: 60, attributes });
   await queue.put("y", { delay: 70, attributes: '{"metadata":{"a":"b"}}' });
   const listed = [];
-  for await (const job of queue.listJobs(tube)) listed.push(job.attributes);
-  assert.deepEqual(listed, [attributes, { metadata: { a: "b" } }]);
+  for await (const { content_type, metadata } of queue.listJobs(tube))
+    listed.push({ content_type, metadata });
+  assert.deepEqual(listed, [attributes, { content_type: undefined, metadata: { a: "b" } }]);
   for (const key of ['"a', 'a "b"']) await assert.rejects(queue.put("x", { key }), TypeError);
 });
 
@@ -137,27 +140,30 @@ test("times are rounded up", async () => {
 
 test("a tube and its groups are set with numbers", async () => {
   const { queue, tube } = await aQueue();
-  await queue.setTube(tube, { maxRunning: 10, rate: "100/1m", burst: 5 });
-  await queue.setTube(tube, { group: "a", weight: 3 });
+  const rate = { jobs: 100, per: 60, burst: 5 };
+  const told = await queue.setTube(tube, { limits: { maxRunning: 10, rate } });
+  assert.deepEqual(told.limits.rate, { ...rate, per: "60s" });
+  await queue.setGroup(tube, "a", { weight: 3 });
   await queue.put("x", { group: "a" });
   const stats = await queue.statsTube(tube);
   assert.deepEqual([stats["max-running"], stats.rate, stats.burst], [10, 100, 5]);
-  for await (const { group, weight } of queue.listGroups(tube))
-    assert.deepEqual([group, weight], ["a", 3]);
-  await queue.setTube(tube, { rate: 0 });
+  for await (const { name, weight } of queue.listGroups(tube))
+    assert.deepEqual([name, weight], ["a", 3]);
+  await queue.setTube(tube, { limits: { rate: null } });
   assert.equal((await queue.statsTube(tube)).rate, undefined);
 });
 
 test("puts wait for the rate of their tube", async () => {
   const { queue, tube } = await aQueue();
-  await queue.setTube(tube, { putRate: "10/1s", putBurst: 2, retention: 86_400 });
+  const limits = { putRate: { jobs: 10, per: "1s", burst: 2 } };
+  await queue.setTube(tube, { limits, retention: 86_400 });
   const begun = performance.now();
   await queue.putMany(["a", "b"]);
   await queue.put("c");
   assert.ok(performance.now() - begun >= 90);
   const stats = await queue.statsTube(tube);
   assert.deepEqual([stats["put-rate"], stats["retention-ms"]], [10, 86_400_000]);
-  await queue.setTube(tube, { putRate: "1/30d", putBurst: 1 });
+  await queue.setTube(tube, { limits: { putRate: { jobs: 1, per: "30d", burst: 1 } } });
   await assert.rejects(async () => {
     for (let n = 0; n < 2; ++n) await queue.put("g");
   }, (error) => error instanceof carillon.Refused && error.word === "TOO_FAST");
@@ -202,7 +208,6 @@ test("a line that the server would refuse without its data is not sent", async (
   for (const key of ["k".repeat(1100), "a\0b", "a\nb"])
     await assert.rejects(queue.put(data, { key }), TypeError);
   await assert.rejects(queue.patch("no key", { body: data }), TypeError);
-  await assert.rejects(queue.setSchedule("no name", data, { every: "1h" }), TypeError);
   assert.equal((await queue.reserve(0)).id, id);
 });
 
@@ -258,11 +263,15 @@ test("a job is shown and buried by its key", async () => {
   const { id } = await queue.put("a", { key: "k", due, group: "acme" });
   const shown = await queue.show("k");
   assert.deepEqual([shown.id, shown.due], [id, "2040-01-01T09:00:00.000Z"]);
-  assert.equal((await queue.statsGroup(tube, "acme"))["current-jobs-delayed"], 1);
+  assert.equal((await queue.statsGroup(tube, "acme")).jobs.delayed, 1);
   assert.equal(await queue.buryJob("k", 7), id);
   assert.equal(await queue.buryJob(id), id);
-  const { state, pri } = await queue.show(id);
-  assert.deepEqual([state, pri], ["buried", 7]);
+  const { state, priority, body } = await queue.show(id);
+  assert.deepEqual([state, priority, body], ["buried", 7, "a"]);
+  await queue.kickJob(id);
+  const { id: held } = await queue.reserveJob(id);
+  await assert.rejects(queue.buryJob(held), carillon.IsReserved);
+  await assert.rejects(queue.show("another key"), carillon.NotFound);
   const other = await queue.put("b", { buried: true });
   assert.equal((await queue.show(other.id)).state, "buried");
 });
@@ -300,13 +309,14 @@ test("jobs are listed page by page", async () => {
   const jobs = [0, 1, 2, 3, 4, 5, 6].map((i) => [`${i}`, { delay: 60 + i }]);
   const puts = await queue.putMany(jobs);
   const listed = [];
-  for await (const job of queue.listJobs(tube, { limit: 2, bodies: true })) listed.push(job);
+  for await (const job of queue.listJobs(tube, { pageSize: 2, bodies: true })) listed.push(job);
   assert.deepEqual(listed.map(({ id }) => id), puts.map(({ id }) => id));
   assert.deepEqual(listed.map(({ body }) => body), [..."0123456"]);
   await queue.put(Buffer.from([0xff]));
   for await (const job of queue.listJobs(tube, { state: "ready", bodies: true }))
     assert.deepEqual(job.body, Buffer.from([0xff]));
-  await assert.rejects(queue.listJobs("no-such-tube").next(), carillon.NotFound);
+  for await (const job of queue.listJobs("no-such-tube")) assert.fail(job);
+  await assert.rejects(queue.listGroups("no-such-tube").next(), carillon.NotFound);
 });
 
 test("groups are listed", async () => {
@@ -314,7 +324,7 @@ test("groups are listed", async () => {
   for (const group of ["a", "b", "b"]) await queue.put("x", { group });
   const groups = [];
   for await (const one of queue.listGroups(tube)) groups.push(one);
-  assert.deepEqual(groups.map(({ group, ready }) => [group, ready]), [["a", 1], ["b", 2]]);
+  assert.deepEqual(groups.map(({ name, jobs }) => [name, jobs.ready]), [["a", 1], ["b", 2]]);
 });
 
 test("many jobs are counted, moved, retried and cancelled", async () => {
@@ -323,12 +333,13 @@ test("many jobs are counted, moved, retried and cancelled", async () => {
   await queue.put("y", { key: "b", delay: 90 });
   const keyPrefix = "a-";
   assert.deepEqual(await queue.cancelJobs(tube, { keyPrefix, dryRun: true }), { jobs: 5, left: 0 });
-  const { spans, all } = await queue.dueCounts(tube, { by: "minute", spans: 5 });
+  const { spans, ...all } = await queue.dueCounts(tube, { by: "minute", spans: 5 });
   assert.equal(spans.reduce((sum, { jobs }) => sum + jobs, 0), 1);
   assert.deepEqual([all.delayed, all.later], [6, 5]);
   const other = `${tube}-2`;
   const moved = await queue.moveJobs(tube, other, { keyPrefix, limit: 2 });
-  assert.deepEqual(moved, { jobs: 5, left: 0 });
+  assert.deepEqual(moved, { jobs: 2, left: 0 });
+  assert.deepEqual(await queue.moveJobs(tube, other, { keyPrefix }), { jobs: 3, left: 0 });
   assert.deepEqual(await queue.retryJobs(other, { state: "delayed" }), { jobs: 5, left: 0 });
   await queue.watch(other);
   await queue.reserve(5);
@@ -349,9 +360,11 @@ test("many jobs are spread", async () => {
   await assert.rejects(queue.spreadJobs(tube, 3600), carillon.Refused);
 });
 
+const retry = { maxAttempts: 2, backoff: { type: "fixed", initial: 0.01 } };
+
 test("work deletes jobs, and fails them with the error", async () => {
   const { queue, tube } = await aQueue();
-  await queue.setTube(tube, { maxAttempts: 2, backoff: 0.01 });
+  await queue.setTube(tube, { retry });
   const { id } = await queue.put("bad", { pri: 1 });
   await queue.put("good", { pri: 2 });
   const worker = await aClient({ name: "worker-7" });
@@ -372,7 +385,7 @@ test("work deletes jobs, and fails them with the error", async () => {
 
 test("another connection that a handler has lost is its failure", async () => {
   const { queue, tube } = await aQueue();
-  await queue.setTube(tube, { maxAttempts: 2, backoff: 0.01 });
+  await queue.setTube(tube, { retry });
   const { id } = await queue.put("x");
   const nobody = await aClient({ port: 1 });
   const worker = await aClient();
@@ -384,7 +397,7 @@ test("another connection that a handler has lost is its failure", async () => {
   };
   await worker.work(tube, handler, { signal: stop.signal, poll: 0.2 });
   const story = await queue.story(id);
-  assert.deepEqual(story.map(({ ending }) => ending), ["failed", "failed"]);
+  assert.deepEqual(story.map(({ ended }) => ended), ["failed", "failed"]);
   assert.match(story[0].error, /^ConnectionLost: put-job/);
 });
 
@@ -511,30 +524,45 @@ test("a put that replaces is not repeated", async () => {
     assert.equal((await put({ key: onConflict, onConflict })).result, "EXISTS");
 });
 
-test("a schedule has longer lines than other commands", async () => {
-  const { queue, tube } = await aQueue();
-  const name = tube + "-".repeat(200 - tube.length);
-  const attributes = { text: "x".repeat(490) };
-  const options = { every: "1h", group: "g".repeat(200), attributes };
-  await queue.setSchedule(name, "sales", options);
-  assert.deepEqual((await queue.showSchedule(name)).attributes, attributes);
-  await queue.deleteSchedule(name);
-});
-
 test("a schedule", async () => {
   const { queue, tube } = await aQueue();
-  await queue.setSchedule(tube, "sales", { cron: "30 8 * * MON-FRI", zone: "Europe/Berlin" });
-  assert.ok((await queue.schedules()).includes(tube));
-  const stats = await queue.statsSchedule(tube);
-  assert.deepEqual([stats.tube, stats.cron], [tube, "30 8 * * MON-FRI"]);
-  assert.equal(stats.paused, false);
-  assert.equal((await queue.showSchedule(tube)).body, "sales");
+  const cron = "30 8 * * MON-FRI";
+  await queue.setSchedule(tube, "sales", { cron, timeZone: "Europe/Berlin" });
+  const names = [];
+  for await (const { name } of queue.listSchedules()) names.push(name);
+  assert.ok(names.includes(tube));
+  const shown = await queue.showSchedule(tube);
+  assert.deepEqual([shown.cron, shown.job.tube, shown.job.body], [cron, tube, "sales"]);
+  assert.equal(shown.paused, false);
   await queue.pauseSchedule(tube);
-  assert.equal((await queue.statsSchedule(tube)).paused, true);
+  assert.equal((await queue.showSchedule(tube)).paused, true);
   const id = await queue.triggerSchedule(tube);
   assert.equal((await queue.reserve(5)).id, id);
   await queue.resumeSchedule(tube);
-  await queue.setSchedule(tube, "sales", { every: 3600 });
+  const metadata = { maxSize: 5 };
+  await queue.setSchedule(tube, Buffer.from([0xff]), { every: 3600, metadata });
+  const changed = await queue.showSchedule(tube);
+  assert.deepEqual([changed.every, changed.job.metadata], ["3600s", metadata]);
+  assert.deepEqual(changed.job.body, Buffer.from([0xff]));
   await queue.deleteSchedule(tube);
-  await assert.rejects(queue.statsSchedule(tube), carillon.NotFound);
+  await assert.rejects(queue.showSchedule(tube), carillon.NotFound);
+  await assert.rejects(queue.setSchedule(tube, "x", { every: "soon" }), /400 \/every: /);
+});
+
+test("a request without an answer may be repeated, or not", async () => {
+  const proxy = await aProxy(port + 80);
+  const { queue, tube } = await aQueue({ http: { host, port: proxy.port }, timeout: 5 });
+  await queue.put("x", { delay: 60 });
+  const jobs = async () => {
+    const ids = [];
+    for await (const { id } of queue.listJobs(tube)) ids.push(id);
+    return ids.length;
+  };
+  proxy.keepsReplies = true;
+  assert.equal(await jobs(), 1);
+  proxy.keepsReplies = true;
+  await assert.rejects(queue.cancelJobs(tube), (error) => error.unknown === true);
+  assert.equal(await jobs(), 0);
+  const nobody = await aClient({ http: { host, port: 1 } });
+  await assert.rejects(nobody.show(1), (error) => error.unknown === false);
 });

@@ -30,13 +30,13 @@ def run(name: str, server: daemon.Server, command: list) -> int:
 def main(command: list) -> int:
     if not command:
         sys.exit(__doc__)
+    with_http = command[0] == "--http"
+    command = command[1:] if with_http else command
     optional = command[0] == "--optional"
     command = command[1:] if optional else command
     if optional and not shutil.which(command[0]):
         print(f"{command[0]} is not installed; run: scripts/install-packages test")
         return 77
-    with_http = command[0] == "--http"
-    command = command[1:] if with_http else command
     if not shutil.which(command[0]):
         sys.exit(f"{command[0]} is not installed; run: scripts/install-packages test")
     with tempfile.TemporaryDirectory() as data:
