@@ -82,11 +82,10 @@ class DamageTest(unittest.TestCase):
         server = self.enterContext(
             daemon.carillon_serve(self.data, "--scrub", "1", "--http", f"{daemon.HOST}:0")
         )
-        client = server.connect()
-        client.call(b"list-jobs default limit=1000")
+        http = f"http://{daemon.HOST}:{server.http_port()}"
+        urllib.request.urlopen(f"{http}/v1/tubes/default/jobs?page_size=1000").close()
         self.await_log(server, "is gone around from now on")
-        metrics = f"http://{daemon.HOST}:{server.http_port()}/metrics"
-        with urllib.request.urlopen(metrics) as answer:
+        with urllib.request.urlopen(f"{http}/metrics") as answer:
             self.assertIn(b"\ncarillon_damaged_files 1\n", answer.read())
 
     def test_an_export_in_which_jobs_are_missing_fails(self):

@@ -126,7 +126,7 @@ class _OwnVerbs:
             b"put-ms 0 18446744073709551616 60000 1", b"put-ms 0 0 18446744073709551616 1",
             b"put-ms 0 0 60000 1x", b"put-ms 0 1.5 60000 1", b"put-at 0 x 60000 1",
             b"put-at 0 -1 60000 1", b"put-at 0 18446744073709551616 60000 1",
-            b"put-at 0 0 60000 1 x", b"put-job one", b"set-schedule -s 1",
+            b"put-at 0 0 60000 1 x", b"put-job one",
         ):  # fmt: skip
             with self.subTest(line), self.worker() as client:
                 client.send(line + b"\r\nuse stolen\r\n")

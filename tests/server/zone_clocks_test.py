@@ -2,6 +2,8 @@
 time of day is skipped, one comes twice and fires once, and the log names each."""
 
 import datetime
+import http.client
+import json
 import tempfile
 import time
 import unittest
@@ -16,7 +18,9 @@ class ZoneClocksTest(unittest.TestCase):
         self.clock = self.enterContext(wrong_clock.Clock())
         data = self.enterContext(tempfile.TemporaryDirectory()) + "/data"
         self.server = self.enterContext(
-            daemon.carillon_serve(data, environment=self.clock.environment)
+            daemon.carillon_serve(
+                data, "--http", f"{daemon.HOST}:0", environment=self.clock.environment
+            )
         )
         self.client = self.server.connect()
 
@@ -25,10 +29,13 @@ class ZoneClocksTest(unittest.TestCase):
         self.clock.set(then - time.time())
         self.client.stats()  # the server notices
 
-    def make(self, name: bytes, gap: bytes) -> None:
-        options = b'cron="30 2 * * *" zone=Europe/Berlin gap=%s catch-up=none tube=%s' % (gap, name)
-        reply = self.client.call(b"set-schedule %s 1 %s" % (name, options), b"x")
-        self.assertEqual(reply.line, b"SCHEDULED")
+    def make(self, name: str, gap: str) -> None:
+        fields = {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "gap": gap}
+        fields |= {"catch_up": "none", "job": {"tube": name, "body": "x"}}
+        connection = http.client.HTTPConnection(daemon.HOST, self.server.http_port())
+        connection.request("PUT", f"/v1/schedules/{name}", json.dumps(fields))
+        self.assertEqual(connection.getresponse().status, 201)
+        connection.close()
 
     def wait_for(self, line: str) -> None:
         until = time.monotonic() + 10
@@ -41,8 +48,8 @@ class ZoneClocksTest(unittest.TestCase):
 
     def test_a_time_that_is_skipped(self):
         self.set("2027-03-28T00:59:58+00:00")  # 1:59:58
-        self.make(b"skips", b"skip")
-        self.make(b"after", b"after")
+        self.make("skips", "skip")
+        self.make("after", "after")
         self.wait_for(
             "schedule skips: skipped a time of day that the clocks of its zone skip at "
             "2027-03-28T01:00:00"
@@ -54,7 +61,7 @@ class ZoneClocksTest(unittest.TestCase):
 
     def test_a_time_that_comes_twice(self):
         self.set("2027-10-31T00:29:58+00:00")  # 2:29:58, for the first time
-        self.make(b"twice", b"skip")
+        self.make("twice", "skip")
         self.wait_for("schedule twice: fired at 2027-10-31T00:30:00")
         self.assertIn("show this time of day twice, and it fires once", self.server.log())
         self.set("2027-10-31T01:29:58+00:00")  # 2:29:58 again
