@@ -100,7 +100,7 @@ TEST_F(TokensTest, SaysWhichLineIsWrong) {
   write(good + " put\nops" + good.substr(2) + " admin\n");
   EXPECT_EQ(why(), "line 2: \"ops\" is the same token as \"ci\": each needs one of its own");
   write("\n");
-  EXPECT_EQ(why(), "there are none; `carillon token new` makes one");
+  EXPECT_EQ(why(), "there are no tokens; `carillon token new` makes one");
 }
 
 TEST_F(TokensTest, AReloadOfAWrongFileLeavesTheTokensAsTheyWere) {

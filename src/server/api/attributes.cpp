@@ -1,4 +1,4 @@
-// Attributes in one word (attributes.h).
+// The text in which the store keeps attributes (attributes.h).
 #include "server/api/attributes.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ void merge(const boost::json::object& change, boost::json::object& into) {
   }
 }
 
-// Takes the attribute if it is a text, as those of this name are.
+// Takes the attribute out of the object if it is a text, as an attribute of this name must be.
 std::optional<std::string> take_text(boost::json::object& from, std::string_view name) {
   const boost::json::value* const found = from.if_contains(name);
   if (found == nullptr || !found->is_string()) return std::nullopt;
@@ -39,8 +39,8 @@ std::optional<std::string> take_text(boost::json::object& from, std::string_view
 
 }  // namespace
 
-// W3C Trace Context, 3.2: version-trace-parent-flags, in small hexadecimal digits. Ids of zeros
-// stand for no trace, and no parent (3.2.2.3 and 3.2.2.4).
+// The form is version-trace-parent-flags in small hexadecimal digits (W3C Trace Context, 3.2). An
+// id of zeros means that there is no trace, or no parent (3.2.2.3 and 3.2.2.4).
 bool is_traceparent(std::string_view text) {
   constexpr std::string_view kForm = "00-00000000000000000000000000000000-0000000000000000-00";
   const bool has_form =

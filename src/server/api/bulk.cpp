@@ -1,4 +1,4 @@
-// Many jobs are cancelled, retried, moved or spread in steps (bulk.h).
+// Operations that cancel, retry, move or spread many jobs in steps (bulk.h).
 #include "server/api/bulk.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 using queue::JobBulk;
 
-// A change that takes longer becomes an operation, in ns.
+// A change that takes longer than this many ns becomes an operation.
 constexpr std::uint64_t kPatienceNs = 200'000'000;
 
 void tell(const JobBulk& bulk, Changed& told) {
@@ -49,7 +49,7 @@ ChangeInSteps shown(std::uint64_t id, const LongChange& change) {
   return told;
 }
 
-// What was changed is told, whatever happens then.
+// Answers how many jobs were changed, also if an error has stopped the change.
 void answer_change(RequestContext& x, const JobBulk& bulk, std::string_view error = {}) {
   Changed told;
   tell(bulk, told);
@@ -77,7 +77,7 @@ void go_on(RequestContext& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_
   answer_later(x, shown(id, *changes.find(id)), fmt::format("/v1/operations/{}", id));
 }
 
-// Begins a change: of what is asked for, the tube, the bounds, and what the engine must know.
+// Begins the change, with the options that all changes have in common.
 template <class Asked>
 void begin(RequestContext& x, const Asked& asked, JobBulk bulk) {
   bulk.dry_run = asked.dry_run;
@@ -89,7 +89,7 @@ void begin(RequestContext& x, const Asked& asked, JobBulk bulk) {
   go_on(x, shared, x.now().mono_ns + kPatienceNs);
 }
 
-// The tube stands in the body, so it is checked here.
+// The body names the tube, so the route cannot check the caller's rights for it: this does.
 JobBulk bulk_of(RequestContext& x, JobBulk::Action action, const TubeFilter& filter) {
   x.target = filter.tube;
   x.require_tube(filter.tube);
@@ -113,13 +113,13 @@ const LongChange& find_change(const RequestContext& x, std::uint64_t id) {
   return *found;
 }
 
-// --- What the rows call.
+// --- The functions.
 
 void cancel_jobs(RequestContext& x, const ChangeJobs& asked) {
   begin(x, asked, bulk_of(x, JobBulk::Action::kCancel, asked.filter));
 }
 
-// Without states, the buried jobs are meant.
+// A filter without states means the buried jobs.
 void retry_jobs(RequestContext& x, const ChangeJobs& asked) {
   JobBulk bulk = bulk_of(x, JobBulk::Action::kRetry, asked.filter);
   queue::JobFilter& filter = bulk.list.filter;
@@ -150,7 +150,7 @@ void spread_jobs(RequestContext& x, const SpreadJobs& asked) {
   begin(x, asked, std::move(bulk));
 }
 
-// Cancels all jobs of the tube that nobody has reserved, or those of the filter.
+// Cancels all jobs of the tube that are not reserved, or those that match the filter.
 void clear_tube(RequestContext& x, const ClearTube& asked) {
   begin(x, asked,
         {.action = JobBulk::Action::kCancel,
@@ -161,7 +161,7 @@ ChangeInSteps get_operation(RequestContext& x, const OperationId& asked) {
   return shown(asked.id, find_change(x, asked.id));
 }
 
-// What was changed stays so.
+// The jobs that were changed before stay changed.
 void stop_operation(RequestContext& x, const OperationId& asked) {
   find_change(x, asked.id);
   x.service().long_changes().stop(asked.id, x.now());

@@ -1,5 +1,5 @@
-// Changes of many jobs: what is asked for, and what is told. A change that takes longer than 0.2 s
-// goes on without its client (long_changes.h).
+// Requests and answers of changes of many jobs. A change that takes longer than 0.2 s goes on
+// without its client (long_changes.h).
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Words<queue::JobBulk::Action> {
   static constexpr std::array<std::string_view, 4> all = {"cancel", "retry", "move", "spread"};
 };
 
-// --- What is asked for.
+// --- Requests.
 
 inline constexpr std::string_view kDryRunHelp = "Counts the jobs, and changes nothing.";
 inline constexpr std::string_view kLimitHelp = "At most this many jobs are changed.";
@@ -116,7 +116,7 @@ inline constexpr std::array kOperationIdFields = {
 template <>
 inline constexpr Shape kShape<OperationId> = {.name = "OperationId", .fields = kOperationIdFields};
 
-// --- What is told.
+// --- Answers.
 
 struct Changed {
   queue::JobBulk::Action action = queue::JobBulk::Action::kCancel;
@@ -150,8 +150,8 @@ inline constexpr std::array kChangedFields = {
     field<&Changed::over>("over", "The time over which they are spread."),
     field<&Changed::dry_run>("dry_run", kDryRunHelp),
     field<&Changed::changed>("changed", "Jobs that were changed."),
-    field<&Changed::left>("left", "Jobs that were meant, and could not be changed."),
-    field<&Changed::looked_at>("looked_at", "Jobs that were looked at."),
+    field<&Changed::left>("left", "Jobs that matched, and could not be changed."),
+    field<&Changed::looked_at>("looked_at", "Jobs that were scanned."),
     field<&Changed::incomplete>("incomplete", kIncompleteHelp),
     field<&Changed::next_page_token>("next_page_token", "Where it goes on; null: it is over.",
                                      {.shows_null = true}),

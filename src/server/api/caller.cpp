@@ -77,7 +77,7 @@ std::string Caller::lacks_tube_of(std::string_view what, std::string_view tube) 
   return fmt::format("the token \"{}\" is not for the tube of {}", token_->name, what);
 }
 
-// No name and no key has a space in it: so this is no key that came without a token.
+// Names and keys have no spaces. So this key differs from every key that came without a token.
 std::string Caller::own_key(std::string_view key) const {
   if (!token_) return std::string(key);
   std::string own = fmt::format("{} {}", token_->name, key);

@@ -1,11 +1,12 @@
-// Who is at the other end of a connection, and what that client may do. Each session has one.
+// The client at the other end of a connection, and what its token allows. Each session has one
+// Caller.
 //
 //   Caller caller(service.tokens());
 //   if (!caller.show("carillon_k3Jx...")) ...      // there is no such token
-//   caller.lacks({Needs::kPut, Reach::kTube});     // why it may not; an empty text: it may
+//   caller.lacks({Needs::kPut, Reach::kTube});     // why it may not; an empty text if it may
 //   caller.lacks_tube("mail");
 //
-// A server without tokens asks nobody for one: its callers may do all.
+// A server without tokens allows every client everything.
 //
 // Thread safety: none.
 #pragma once
@@ -19,23 +20,24 @@
 
 namespace carillon::server {
 
-// What a command or request needs of the token. kNothing: not even one. kToken: any.
+// The scope that a command or request needs. kNothing: no token. kToken: a token with any scope.
 enum class Needs : std::uint8_t { kNothing, kToken, kRead, kPut, kWork, kAdmin };
 
-// Which tubes it touches, and so which the token must be good for.
+// Which tubes a command or request touches. The token must be good for them.
 enum class Reach : std::uint8_t {
   kNoTube,
-  kTube,       // the one that it names
-  kTubeInUse,  // the one in use (beanstalk)
-  kWatched,    // those that the client watches (beanstalk)
-  kJob,        // that of the job which it names by its id
-  kLease,      // that of the job of a lease (HTTP)
-  kSchedule,   // that of the schedule which it names
-  kChecked,    // its function looks: each of several tubes, or one that stands in the body
+  kTube,       // the tube in the request
+  kTubeInUse,  // the tube in use (beanstalk)
+  kWatched,    // the tubes that the client watches (beanstalk)
+  kJob,        // the tube of the job whose id is in the request
+  kLease,      // the tube of the job that the lease holds (HTTP)
+  kSchedule,   // the tube of the schedule in the request
+  kChecked,    // the function checks the tubes: there are several, or they are in the body
   kAllTubes,
 };
 
-// What the tables of verbs (beanstalk/session_verbs.cpp) and routes (http/routes.h) declare.
+// What each row of the tables of verbs (beanstalk/session_verbs.cpp) and routes (http/routes.h)
+// requires of the caller.
 struct Rights {
   Needs needs;
   Reach reach;
@@ -43,19 +45,19 @@ struct Rights {
 
 class Caller {
  public:
-  // Null: no token is asked for.
+  // If `tokens` is null, the server needs no tokens.
   explicit Caller(const Tokens* tokens) : tokens_(tokens) {}
 
-  // Takes the token that the client has shown. Returns false if there is no such token; the caller
-  // has none then.
+  // Takes the token that the client has shown. Returns false if there is no such token: the caller
+  // then has no token.
   bool show(std::string_view text);
-  // The client shows no token (any more).
+  // Forgets the token that the client has shown before.
   void forget() { token_.reset(); }
-  // Looks for the token again, after the tokens were reloaded. Returns false if it has gone, or has
-  // other scopes or tubes: what goes on was allowed by those before.
+  // Finds the token again after the server has reloaded its file. Returns false if it is gone, or
+  // has other scopes or tubes: a request that still runs was allowed by the old ones.
   bool look_again();
 
-  // Without tokens everybody is known.
+  // Returns true also if the server has no tokens.
   bool is_known() const { return tokens_ == nullptr || token_ != nullptr; }
   bool may_use_all_tubes() const {
     return tokens_ == nullptr || (token_ && token_->may_use_all_tubes());
@@ -64,19 +66,19 @@ class Caller {
     return tokens_ == nullptr || (token_ && token_->may_use(tube));
   }
   bool may(Needs needs) const;
-  // Returns how the audit calls the client of this name: with its token's, "ci at 127.0.0.1:4711".
+  // Returns the client's name for the audit, with the name of its token: "ci at 127.0.0.1:4711".
   std::string shown_as(std::string_view name) const;
 
-  // Say what is missing, for the client; an empty text if nothing is.
+  // These return why the token does not allow it, for the client; an empty text if it does.
   std::string lacks(Rights rights) const;
   std::string lacks_tube(std::string_view tube) const;
-  // The same for the tube of `what`, for instance "job 17", when the client has not named the tube
-  // itself: so the text does not name it either.
+  // The same for the tube of `what`, for instance "job 17". The client has not named that tube, so
+  // the text does not name it either.
   std::string lacks_tube_of(std::string_view what, std::string_view tube) const;
 
-  // Returns the key under which the engine keeps what the client wants to happen once only: each
-  // token has keys of its own. Without tokens that is the client's key. It has at most
-  // queue::kMaxKey bytes if the client's key has no more.
+  // Returns the key under which the engine remembers the client's key: each token has its own keys.
+  // Without tokens this is the client's key. A key of up to queue::kMaxKey bytes gives a key of at
+  // most as many bytes.
   std::string own_key(std::string_view key) const;
 
  private:
@@ -84,7 +86,7 @@ class Caller {
   std::shared_ptr<const Token> token_;
 };
 
-// The scope's name; an empty text for kNothing and kToken.
+// Returns the name of the scope; an empty text for kNothing and kToken.
 std::string_view name_of(Needs needs);
 
 }  // namespace carillon::server

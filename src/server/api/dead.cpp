@@ -1,4 +1,4 @@
-// The reasons of the buried jobs of a tube are counted in steps (dead.h).
+// Counts the reasons of a tube's buried jobs in steps (dead.h).
 #include "server/api/dead.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ constexpr std::size_t kLongestError = 200;
 struct Reasons {
   queue::JobListing list;
   std::map<std::string, DeadReason> reasons = {};
-  std::uint64_t others = 0;  // jobs with further reasons
+  std::uint64_t others = 0;  // jobs whose reasons have no place in the answer
 };
 
 DeadReason first_of(const std::string& tube, const std::string& name, queue::JobId id,
@@ -45,7 +45,7 @@ DeadReason first_of(const std::string& tube, const std::string& name, queue::Job
 void add(RequestContext& x, Reasons& all, const queue::ListedJob& job) {
   std::optional<std::vector<queue::Attempt>> story(std::in_place);
   if (job.record.extras->has_story) story = x.engine().story(x.now(), job.record.id);
-  if (!story) return;  // it has just gone
+  if (!story) return;  // the job was deleted meanwhile
   const std::string name = queue::reason_of(job.record, *story);
   auto found = all.reasons.find(name);
   if (found == all.reasons.end()) {

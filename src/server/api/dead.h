@@ -1,10 +1,10 @@
-// The buried jobs of a tube by the reason of their last failed attempt: what is asked for, and what
-// is answered.
+// Request and answer of the buried jobs of a tube by the reason of their last failed attempt.
 //
 //   GET /v1/tubes/mail/dead
 //   {"reasons":[{"reason":"exit status 1","jobs":12,"filter":{...},...}],...}
 //
-// A change of many jobs takes the filter of a reason: {"filter":{...}} of /v1/jobs:retry.
+// Each reason comes with a filter, which a change of many jobs takes: {"filter":{...}} of
+// /v1/jobs:retry.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ struct Dead {
 inline constexpr std::array kDeadFields = {
     field<&Dead::reasons>("reasons", "Those with the most jobs first."),
     field<&Dead::other_jobs>("other_jobs", "Jobs with further reasons."),
-    field<&Dead::looked_at>("looked_at", "Jobs that were looked at."),
+    field<&Dead::looked_at>("looked_at", "Jobs whose reasons were counted."),
     field<&Dead::incomplete>("incomplete", kIncompleteHelp),
     field<&Dead::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
 template <>

@@ -1,4 +1,4 @@
-// What is due when: counted in steps, and told as dials, spans and storms (due_chart.h).
+// Counts due jobs in steps and answers with dials, spans and storms (due_chart.h).
 #include "server/api/due_chart.h"
 
 #include <fmt/format.h>
@@ -22,23 +22,23 @@ struct DialSize {
   DialUnit unit;
   queue::Millis width;
   std::size_t slots;
-  std::size_t spans;  // how many are counted
+  std::size_t spans;  // spans that are counted
 };
-// The minutes of the next 16 hours are counted, for the storms.
+// Storms are found in the minutes of the next 16 hours.
 constexpr DialSize kMinutes{DialUnit::kMinute, 60'000, 60, 1'000};
 constexpr std::array<DialSize, 4> kDials{{{DialUnit::kSecond, 1'000, 60, 60},
                                           kMinutes,
                                           {DialUnit::kHour, 3'600'000, 24, 24},
                                           {DialUnit::kDay, 86'400'000, 30, 30}}};
 
-// Jobs that are counted one by one: about 20 ms of work, in parts.
+// The most jobs that are counted one by one: about 20 ms of work, in steps.
 constexpr std::uint64_t kBudget = 16'384;
 
 // A storm is a minute with a tenth of the delayed jobs, and at least kLeastStorm of them.
 constexpr std::uint64_t kLeastStorm = 20;
 constexpr std::uint64_t kShareOfStorm = 10;
 
-// The spans of all dials together: each span of a dial is one or several of these.
+// The bounds of the spans of all dials: a span of a dial is one or several of these.
 std::vector<queue::UtcMs> all_bounds(queue::UtcMs now) {
   std::vector<queue::UtcMs> all;
   for (const DialSize& dial : kDials) {
@@ -50,7 +50,7 @@ std::vector<queue::UtcMs> all_bounds(queue::UtcMs now) {
   return all;
 }
 
-// The jobs of each span of a dial.
+// Counts the jobs in each span of a dial.
 std::vector<std::uint64_t> jobs_of(const DialSize& dial, const DueCounts& counts) {
   const auto bounds = queue::bounds_of(counts.bounds.front(), dial.width, dial.spans);
   std::vector<std::uint64_t> jobs(dial.spans);
@@ -62,8 +62,8 @@ std::vector<std::uint64_t> jobs_of(const DialSize& dial, const DueCounts& counts
   return jobs;
 }
 
-// A dial has what the finer ones have not: of the spans up to its next full turn those behind the
-// one that its hand is in. The finest one has that, too.
+// A dial shows only jobs that no finer dial shows: it begins behind the span in which its hand is,
+// and ends with its next full turn. The finest dial shows the span of its hand, too.
 Dial dial_of(const DialSize& dial, const DueCounts& counts, std::uint64_t& shown) {
   const std::uint64_t hand = counts.bounds.front() / dial.width;
   const std::vector<std::uint64_t> counted = jobs_of(dial, counts);
@@ -122,7 +122,7 @@ Wheel wheel_of(const DueCounts& counts) {
 
 void count_on(RequestContext& x, const std::shared_ptr<DueCounts>& counts) {
   x.engine().count_due(x.now(), *counts);
-  if (counts->done && counts->jobs.empty()) throw_no_tube(counts->tube);  // it was forgotten
+  if (counts->done && counts->jobs.empty()) throw_no_tube(counts->tube);  // the tube was forgotten
   if (counts->done) return answer_at_once(x, write(wheel_of(*counts)));
   x.later([counts](RequestContext& then) { count_on(then, counts); });
 }

@@ -1,5 +1,5 @@
-// What is due when, as the API tells it: as the dials of a clock, as the next minute, hour, day and
-// month, and the storms that are coming. Moments are ms since 1970.
+// Answer about the times at which delayed jobs are due: as the dials of a clock, as the next
+// minute, hour, day and month, and as the storms that come. Moments are ms since 1970.
 #pragma once
 
 #include <array>

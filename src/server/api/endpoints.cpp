@@ -1,4 +1,4 @@
-// Endpoints: set, shown, paused, resumed, tried out, listed and deleted (endpoints.h).
+// Operations on endpoints (endpoints.h).
 #include "server/api/endpoints.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::size_t kMostHeaders = 32;
 
-// Throws Problem if there is none, or if the caller's token is not good for its tube.
+// Throws Problem if there is no such endpoint, or if the caller's token is not good for its tube.
 const queue::Endpoint& find_endpoint(RequestContext& x, const std::string& name) {
   const auto& all = x.engine().endpoints();
   const auto found = all.find(name);
@@ -41,10 +41,10 @@ const queue::Endpoint& find_endpoint(RequestContext& x, const std::string& name)
   return found->second;
 }
 
-// --- From what is asked to what the engine takes.
+// --- From a request to what the engine takes.
 
 void check_url(RequestContext& x, Reader& reader, const std::string& url) {
-  if (url.empty()) return;  // which is noted
+  if (url.empty()) return;  // the field is noted as missing
   try {
     const std::string host = push::parse_target(url).host;
     if (const push::Pusher* const pusher = x.service().pusher())
@@ -95,7 +95,7 @@ queue::Endpoint endpoint_of(RequestContext& x, Reader& reader, const NewEndpoint
   return endpoint;
 }
 
-// --- From what there is to what is told.
+// --- From what the engine has to the answer.
 
 std::vector<ToldSecret> secrets_of(const queue::Endpoint& endpoint, queue::UtcMs now) {
   std::vector<ToldSecret> secrets;
@@ -148,7 +148,8 @@ Endpoint set(RequestContext& x, const std::string& name, const queue::Endpoint& 
   return shown(x, name, find_endpoint(x, name));
 }
 
-// Makes it, or puts another in its place. Without secrets it keeps those it has, or gets one.
+// Makes or replaces an endpoint. A request without secrets keeps the secrets of the endpoint; a new
+// endpoint gets one.
 void put_endpoint(RequestContext& x, const NewEndpoint& asked, Reader& reader) {
   queue::Endpoint endpoint = endpoint_of(x, reader, asked);
   reader.throw_if_any();
@@ -187,7 +188,7 @@ Endpoint pause_endpoint(RequestContext& x, const EndpointName& asked) {
   return set(x, asked.name, endpoint);
 }
 
-// One that is disabled or that rests, too.
+// Also resumes an endpoint that was disabled after failures, or that rests.
 Endpoint resume_endpoint(RequestContext& x, const EndpointName& asked) {
   queue::Endpoint endpoint = find_endpoint(x, asked.name);
   endpoint.paused = false;
@@ -196,7 +197,7 @@ Endpoint resume_endpoint(RequestContext& x, const EndpointName& asked) {
   return set(x, asked.name, endpoint);
 }
 
-// A new secret signs from now on. Those before do so, too, for a while.
+// The new secret signs from now on. Older secrets sign as well until their time is over.
 Endpoint rotate_endpoint(RequestContext& x, const RotateEndpoint& asked) {
   queue::Endpoint endpoint = find_endpoint(x, asked.name);
   x.require_room();
@@ -225,7 +226,7 @@ void answer_trial(RequestContext& x, const push::PostResult& result) {
   answer_at_once(x, write(told));
 }
 
-// The answer tells what the endpoint has answered, whatever that is.
+// The answer reports what the endpoint has answered, also if that is an error.
 void test_endpoint(RequestContext& x, const EndpointName& asked) {
   const queue::Endpoint& endpoint = find_endpoint(x, asked.name);
   push::Pusher* const pusher = x.service().pusher();

@@ -1,5 +1,5 @@
-// Endpoints, as the API has them: what is asked for, and what is told. A secret is told once, by
-// the answer to the request that has made it.
+// Requests and answers of endpoints. Only the request that makes a secret is answered with that
+// secret.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct Text<Secret> {
   static std::string show(const Secret& secret);
 };
 
-// --- What is asked for.
+// --- Requests.
 
 struct NewEndpoint {
   std::string name;
@@ -90,7 +90,7 @@ template <>
 inline constexpr Shape kShape<RotateEndpoint> = {.name = "Rotation",
                                                  .fields = kRotateEndpointFields};
 
-// --- What is told.
+// --- Answers.
 
 struct ToldSecret {
   std::string fingerprint;
@@ -166,10 +166,10 @@ struct Trial {
   Duration took = {};
 };
 inline constexpr std::array kTrialFields = {
-    field<&Trial::status>("status", "Of its answer.", {.least = 200, .most = 999}),
-    field<&Trial::error>("error", "Why there is none."),
-    field<&Trial::answer>("answer", "How its body begins."),
-    field<&Trial::took>("took", "From the beginning to the answer.")};
+    field<&Trial::status>("status", "The status of the answer.", {.least = 200, .most = 999}),
+    field<&Trial::error>("error", "Why there is no answer."),
+    field<&Trial::answer>("answer", "The beginning of its body."),
+    field<&Trial::took>("took", "The time from the request to the answer.")};
 template <>
 inline constexpr Shape kShape<Trial> = {.name = "Trial", .fields = kTrialFields};
 

@@ -26,7 +26,7 @@ using queue::Lateness;
 constexpr std::uint64_t kSampleNs = 1'000'000'000;
 // A sample shows the lateness of the last ten seconds.
 constexpr std::size_t kMarks = 11;
-// A client that hears nothing for longer may take the connection for a dead one.
+// A client that gets nothing for longer than this may think that the connection is dead.
 constexpr std::uint64_t kHeartbeat = 15;  // samples
 constexpr std::size_t kLongestText = 200;
 

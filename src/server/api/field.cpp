@@ -36,7 +36,7 @@ const json::string* text_of(Reader& reader, const Field& field, const json::valu
   return nullptr;
 }
 
-// Returns true if the text is a number.
+// Returns true if the whole text is a decimal number.
 bool is_digits(std::string_view text, std::uint64_t& number) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);

@@ -1,4 +1,5 @@
-// Fields of the API: each is described once, and everything else follows from that.
+// Fields of the API. Each is described once: the readers, the writers, the errors and openapi.json
+// follow from the description.
 //
 //   struct Pause {
 //     std::string tube;
@@ -14,7 +15,7 @@
 //   read_fields(reader, kShape<Pause>, object, &pause);   // {"tube":"mail","duration":"10m"}
 //   write_fields(kShape<Pause>, &pause);                  // the same object again
 //
-// The type of a member says what JSON it is:
+// The type of a member says which JSON value it reads and writes:
 //
 //   std::string            a text                      Duration   "30s", "1h30m": ms
 //   Bytes                  NAME, or NAME_base64        Moment     RFC 3339, or ms since 1970
@@ -26,8 +27,8 @@
 //   Unread<T>              the same, not read yet
 //   Patch<T>               it may be left out, and null takes it away (RFC 7396)
 //
-// A value out of its range is a fault and is never clamped. Null counts as left out, except for a
-// Patch. Texts (a query) are read by the same fields: their numbers stand in texts.
+// A value outside its range is a fault; nothing is clamped. Null means that the field is left out,
+// except for a Patch. The same fields read a query, in which all values are texts.
 //
 // Thread safety: pure.
 #pragma once
@@ -64,22 +65,22 @@ struct Duration {
 struct Moment {
   queue::UtcMs at = 0;  // ms since 1970
 };
-// Bytes that may be a text: a field NAME if they are UTF-8, and else NAME_base64.
+// Bytes. The field NAME has them if they are UTF-8, else NAME_base64.
 struct Bytes {
   std::string bytes;
 };
 struct Json {
   boost::json::object object;
 };
-// For a type whose values are texts of a form of their own: specialize it with
-// `static T parse(std::string_view)`, which throws std::invalid_argument with what is wrong, and
-// `static std::string show(const T&)`.
+// Specialize this for a type whose values are texts in a form of their own: `static T
+// parse(std::string_view)` throws std::invalid_argument with what is wrong, and `static std::string
+// show(const T&)` writes the text.
 template <class T>
 struct Text;
 template <class T>
 struct Patch {
-  bool given = false;      // it is there, and may be null
-  std::optional<T> value;  // none: null takes away what there is
+  bool given = false;      // the field is there, perhaps as null
+  std::optional<T> value;  // none if the field is null, which removes the value
 };
 // A list of objects of which each is read by itself (read_fields()), so that a long one may be read
 // in steps. It points into RequestContext::json.
@@ -92,12 +93,12 @@ struct Unread {
 template <class Enum>
 struct Words;
 
-// --- What is said of a field.
+// --- The description of a field.
 
-// Which texts a field takes.
+// A rule for texts.
 struct Form {
   bool (*is_good)(std::string_view);
-  std::string_view fault;  // `"a b": not the name of a tube` ends with it
+  std::string_view fault;  // ends the message `"a b": not the name of a tube`
 };
 extern const Form kTubeForm;
 extern const Form kNameForm;  // schedules and endpoints: their names are like those of tubes
@@ -108,8 +109,8 @@ struct Rule {
   std::uint64_t least = 0;
   std::uint64_t most = UINT64_MAX;
   bool needed = false;
-  bool shows_null = false;      // in an answer, instead of being left out
-  std::string_view usual = {};  // what holds if it is left out, for readers
+  bool shows_null = false;      // in an answer: as null instead of being left out
+  std::string_view usual = {};  // the value if the field is left out; for readers of openapi.json
   const Form* form = nullptr;
   std::string_view format = {};  // of a text, as JSON Schema calls it: date-time
   bool is_told = false;          // a field of answers alone, of a struct that is read, too
@@ -143,12 +144,12 @@ struct Field {
   Rule rule;
   Type type;
   std::span<const std::string_view> words;  // the choices, if the type is kWord
-  const Shape* shape;                       // its fields, if the type is kObject
+  const Shape* shape;                       // the fields of the object, if the type is kObject
   bool is_list;
-  bool is_optional;  // in an answer it may be missing
+  bool is_optional;  // an answer may lack it
   bool is_patch;
   void (*read)(Reader&, const Field&, const boost::json::value&, void* object);
-  // Adds the field, if it is there.
+  // Adds the field to the object if there is a value.
   void (*write)(const Field&, const void* object, boost::json::object& to);
 };
 
@@ -169,7 +170,7 @@ inline constexpr Shape kShape = undescribed<T>();
 
 // --- Reading and writing.
 
-// The most faults that one answer names.
+// One answer names at most this many faults.
 inline constexpr std::size_t kMostFaults = 20;
 
 // What is read: a JSON; one of a PATCH, where null for what cannot be taken away is a fault; an
@@ -187,14 +188,14 @@ class Reader {
   // Numbers, true and false stand in texts.
   bool has_texts() const { return source_ == Source::kQuery || source_ == Source::kHeaders; }
   void fault(std::string_view field, std::string detail);
-  // The same for what stands elsewhere in the request.
+  // The same for a fault elsewhere in the request.
   void fault_at(std::string pointer, std::string detail);
   bool is_full() const { return faults_.size() >= kMostFaults; }
   const std::vector<FieldFault>& faults() const { return faults_; }
-  // Throws Problem with all faults, if there are any.
+  // Throws a Problem with all faults if there is a fault.
   void throw_if_any() const;
 
-  // Reads fields of an object within this one.
+  // Calls `read`, which reads the fields of the object inside this field.
   template <class Read>
   void within(std::string_view field, Read read) {
     const std::size_t length = at_.size();
@@ -211,9 +212,9 @@ class Reader {
   std::vector<FieldFault> faults_;
 };
 
-// Reads the object's values into `into`, a struct of the shape, and notes what is wrong, also
-// fields that the shape does not have. What is left out stays as it is in `into`. Fields for which
-// `is_elsewhere` returns true are not among them.
+// Reads the values of the object into `into`, a struct of the shape. Notes wrong values and fields
+// that the shape does not have. A member whose field is left out keeps its value. Skips fields for
+// which `is_elsewhere` returns true.
 void read_fields(Reader& reader, const Shape& shape, const boost::json::object& from, void* into,
                  const std::function<bool(const Field&)>& is_elsewhere = {});
 boost::json::object write_fields(const Shape& shape, const void* from);
@@ -229,7 +230,7 @@ boost::json::object write(const T& from) {
   return write_fields(kShape<T>, &from);
 }
 
-// Return false if the value is wrong, which is noted.
+// These note a wrong value and return false.
 bool read_value(Reader&, const Field&, const boost::json::value&, std::string& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, Bytes& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, bool& into);
@@ -329,7 +330,8 @@ bool read_into(Reader& reader, const Field& field, const boost::json::value& val
                std::optional<T>& into) {
   T read = into.value_or(T{});
   const bool is_right = read_into(reader, field, value, read);
-  // An object with a wrong field is kept: the others may be wrong together.
+  // An object with a wrong field is kept, so that one answer can name the faults of its other
+  // fields.
   const bool is_partly_right = type_of<T>() == Type::kObject && value.is_object();
   if (is_right || is_partly_right) into = std::move(read);
   return is_right;
@@ -426,8 +428,8 @@ constexpr const Shape* shape_of() {
 
 }  // namespace detail
 
-// Describes the member. A struct or an enum in it must be described before. If it is a member of a
-// base, `Owner` is the struct that is read or written.
+// Describes the member. A struct or enum in it must be described before. `Owner` is the struct that
+// is read or written, if the member belongs to a base of it.
 template <auto member, class Owner = typename detail::Member<decltype(member)>::Owner>
 constexpr Field field(std::string_view name, std::string_view help, Rule rule = {}) {
   using Of = detail::Member<decltype(member)>;
@@ -456,7 +458,7 @@ constexpr Field field(std::string_view name, std::string_view help, Rule rule = 
               }};
 }
 
-// Returns the fields of both, as one array.
+// Returns the fields of both arrays.
 template <std::size_t a, std::size_t b>
 constexpr std::array<Field, a + b> joined(const std::array<Field, a>& first,
                                           const std::array<Field, b>& second) {

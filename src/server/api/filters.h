@@ -1,4 +1,4 @@
-// Which jobs of a tube a request means, and where a list or a change of many jobs goes on.
+// Filters: which jobs of a tube a request means, and where the next page or step begins.
 //
 //   {"tube":"mail","state":"buried,dead","key_prefix":"order-","due_before":"2030-01-01T00:00:00Z"}
 #pragma once

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::string_view kHeader = "idempotency-key";
 
-// The headers describe the job if the body is the job's own, or say when the request is to be
-// carried out. In which order they come says nothing.
+// The headers in it describe a job whose body is the request's, or are preconditions. Their order
+// does not count.
 std::string fingerprint_of(const Request& request) {
   std::map<std::string_view, std::string_view> describing;
   for (const auto& [name, value] : request.headers)
@@ -41,8 +41,8 @@ std::string fingerprint_of(const Request& request) {
   return fingerprint.bytes();
 }
 
-// Returns the key without its quotes and the parameters behind them (RFC 8941, 3.1.2), which mean
-// nothing here; or all of the header.
+// Returns the key without quotes and without parameters behind them (RFC 8941, 3.1.2), which are
+// ignored here. Returns the whole header if it is not a string in quotes.
 std::string_view without_quotes(std::string_view header) {
   if (!header.starts_with('"')) return header;
   const std::size_t end = header.find('"', 1);
@@ -55,7 +55,7 @@ std::uint64_t mono_ms(const RequestContext& x) {
   return x.now().mono_ns / 1'000'000;
 }
 
-// Returns true if a put had the key in the last 24 h.
+// Returns true if a put had this key in the last 24 h.
 bool was_put(RequestContext& x, const Once& once) {
   return x.service().engine().knows_token(once.own_key);
 }

@@ -7,7 +7,7 @@ namespace carillon::server {
 
 namespace {
 
-// What an answer takes of memory, about.
+// Returns about how many bytes of memory an answer takes.
 std::size_t bytes_of(const IdempotencyCache::Answer& answer) {
   constexpr std::size_t kEntry = 288;
   constexpr std::size_t kHeaderBytes = 64;

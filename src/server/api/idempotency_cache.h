@@ -1,11 +1,11 @@
-// The first answers of requests that a client may send again (Idempotency-Key), beside those of
-// puts: the engine stores these with the jobs (queue::BatchOrder).
+// First answers to requests with an Idempotency-Key, so that the same request gets the same answer.
+// Not for puts: the engine stores their answers with the jobs (queue::BatchOrder).
 //
 //   answers.keep(key, fingerprint, reply, now);
-//   if (const auto* first = answers.find(key, now)) ...        // first->reply is to be sent again
+//   if (const auto* first = answers.find(key, now)) ...        // send first->reply again
 //
-// They are kept for 24 h in memory, so a server that has restarted has none. Together they take a
-// 32nd of the pool at most: the oldest ones make room for others. All is O(log n) of the answers.
+// Answers are kept in memory for 24 h, and a restart forgets them. Together they take at most a
+// 32nd of the pool: new ones replace the oldest ones. Every call takes O(log n) of the answers.
 //
 // Thread safety: none; it belongs to the thread that owns the engine.
 #pragma once
@@ -36,7 +36,7 @@ class IdempotencyCache {
   // The pool must outlive this.
   explicit IdempotencyCache(MemoryPool& pool) : most_(pool.bytes() / 32), memory_(pool) {}
 
-  // Returns none if there is no answer under the key. `now_ms` is of the monotonic clock.
+  // Returns null if there is no answer under the key. `now_ms` is of the monotonic clock.
   const Answer* find(std::string_view key, std::uint64_t now_ms);
   // REQUIRES: there is no answer under the key.
   void keep(std::string_view key, std::string_view fingerprint, const Reply& reply,

@@ -1,6 +1,6 @@
-// The words by which both protocols tell whose key a put has met: "dead".
+// The word with which both protocols answer a put whose key another job has: "dead".
 //
-// Thread safety: it is pure.
+// Thread safety: pure.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace carillon::server {
 
-// Returns the word for it; of kNone an empty one.
+// Returns an empty text for kNone.
 std::string_view name_of(queue::KeyOwner owner);
 
 }  // namespace carillon::server

@@ -26,7 +26,7 @@ class Reservation {
   struct Taken {
     queue::JobView view;
     queue::Millis ttr = 0;
-    std::string shown;  // as JSON, but for the lease
+    std::string shown;  // JSON without the lease
   };
 
   Reservation(RequestContext& x, std::string_view name)
@@ -161,7 +161,7 @@ Lease lease_of(RequestContext& x, const std::string& token) {
   return *lease;
 }
 
-// The job of the lease has gone, or will.
+// The job of the lease is gone, or will be.
 void end(RequestContext& x, Lease lease, Reply reply) {
   x.service().leases().answered(lease.worker, x.now());
   x.answer(std::move(reply));
@@ -174,7 +174,7 @@ NackedState state_after(queue::FailOutcome::Result result, queue::Millis delay) 
   return delay > 0 ? NackedState::kDelayed : NackedState::kReady;
 }
 
-// The job comes again as if nobody had tried.
+// The job is ready again, and the attempt does not count.
 void release(RequestContext& x, Lease lease, std::optional<queue::Priority> priority,
              queue::Millis delay) {
   using Result = queue::FailOutcome::Result;

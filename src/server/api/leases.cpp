@@ -13,7 +13,8 @@ namespace carillon::server {
 
 namespace {
 
-// What a worker with a job takes of the engine and of this, in bytes; a little more than measured.
+// The memory that a worker with a job takes here and in the engine, in bytes; a little more than
+// measured.
 constexpr std::size_t kWorkerMemory = 1 << 10;
 
 // Takes a hexadecimal number and the hyphen after it from the front.

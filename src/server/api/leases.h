@@ -1,18 +1,18 @@
-// Jobs that a token holds instead of a connection: the leases of HTTP.
+// The leases of HTTP: a token holds the job, not a connection.
 //
 //   const queue::ClientId worker = leases.begin(asker, "mail", "host-7", now);
-//   engine.reserve(worker, now, wait);                // its Delivery: for leases.asker_of(worker)
+//   engine.reserve(worker, now, wait);            // a Delivery goes to leases.asker_of(worker)
 //   reply(leases.token({worker, job}));
-//   leases.answered(worker, now);                     // it stays as long as it holds a job
+//   leases.answered(worker, now);                 // the worker stays as long as it holds a job
 //   ...
 //   if (const auto lease = leases.find(token)) engine.touch(lease->worker, now, lease->job);
 //
-// Each request that reserves is a client of the engine of its own. It reserves nothing later. So a
-// token names a client and a job, and is good as long as the client holds the job: when the lease
-// is over, the job may be held by any other client, and never by this one again.
+// Each request that reserves becomes a client of the engine, which reserves nothing after that. So
+// a token names this client and a job, and is good as long as the client holds the job. When the
+// lease is over, another client may get the job, but never this one again.
 //
-// Tokens hold as long as the process: a restart ends all leases, and makes their jobs ready. Each
-// worker has a secret of 128 random bits in its tokens, so that nobody can end leases by guessing.
+// Tokens do not survive the process: a restart ends all leases and makes their jobs ready. The
+// tokens of a worker contain a secret of 128 random bits, so that nobody can guess them.
 //
 // Thread safety: none; they belong to the thread that owns the engine.
 #pragma once
@@ -40,33 +40,35 @@ class Leases {
   Leases(queue::Engine& engine, MemoryPool& memory)
       : engine_(engine), pool_(memory), memory_(memory) {}
 
-  // Returns a new client that watches the tube. Throws queue::OverLimit if there is no memory for
-  // it, or for the tube, or if the system gives no random bytes; leases take at most half of the
-  // memory. `name` is its name in the stories of jobs.
+  // Returns a new client of the engine that watches the tube. Throws queue::OverLimit if there is
+  // no memory for the client or the tube, or if the system gives no random bytes; leases take at
+  // most half of the memory. The stories of jobs show `name`.
   queue::ClientId begin(queue::ClientId asker, std::string_view tube, std::string_view name,
                         queue::Now now);
-  // Returns the client that a Delivery is for: the one that asked, or `client` itself.
+  // Returns the client to which a Delivery for this one goes: the client that sent the request, or
+  // `client` itself.
   queue::ClientId asker_of(queue::ClientId client) const;
-  // The worker's asker is answered: from now on its tokens are good. It goes when it holds no job.
+  // To be called when the request of the worker is answered: from now on its tokens are good.
+  // Removes the worker when it holds no job.
   void answered(queue::ClientId worker, queue::Now now);
-  // Takes some workers away whose leases are over by their time. To be called once a turn.
+  // Removes some workers whose leases are over. To be called once a turn.
   void look(queue::Now now);
-  // The worker goes, and its jobs are ready again.
+  // Removes the worker and makes its jobs ready again.
   void give_up(queue::ClientId worker, queue::Now now);
 
-  // REQUIRES: the worker is there.
+  // REQUIRES: the worker exists.
   std::string token(Lease lease) const;
-  // Returns none if the token is none that was given, or its worker has gone. If there is one, the
-  // lease may be over all the same: the engine says so.
+  // Returns none if there was never such a token, or its worker was removed. The lease that it
+  // returns may be over: the engine says so.
   std::optional<Lease> find(std::string_view token) const;
 
-  // Workers that wait or hold jobs, and some whose leases are over.
+  // Counts workers that wait or hold jobs, and some whose leases are over.
   std::size_t size() const { return workers_.size(); }
 
  private:
   using Secret = std::array<unsigned char, 16>;
   struct Worker {
-    queue::ClientId asker = 0;  // by whom it was asked for; 0: it is answered
+    queue::ClientId asker = 0;  // the client that sent the request; 0 after its answer
     Secret secret{};
   };
 
@@ -74,7 +76,7 @@ class Leases {
   MemoryPool& pool_;
   MemoryPool::Share memory_;
   std::map<queue::ClientId, Worker> workers_;
-  queue::ClientId looked_at_ = 0;  // by look()
+  queue::ClientId looked_at_ = 0;  // the worker at which look() has ended
 };
 
 }  // namespace carillon::server

@@ -1,4 +1,4 @@
-// Limits and retries: from a patch to what holds, and back (limits.h).
+// Applies patches to limits and retry policies, and shows these (limits.h).
 #include "server/api/limits.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The limits and retries of tubes, groups and jobs, as the API has them, both ways.
+// Fields for the limits and retries of tubes, groups and jobs, to read and to write.
 #pragma once
 
 #include <array>
@@ -55,8 +55,8 @@ inline constexpr std::array kTubeLimitsFields = {
 template <>
 inline constexpr Shape kShape<TubeLimits> = {.name = "TubeLimits", .fields = kTubeLimitsFields};
 
-// What is not given stays, if there is a rate; null stands for what holds without the field (RFC
-// 7396). Both note what is missing.
+// A rate keeps the values that the patch does not name. Null sets the value that holds without the
+// field (RFC 7396). Both functions note missing fields.
 void apply(Reader& reader, const GroupLimits& patch, queue::Limits& limits);
 void apply(Reader& reader, const TubeLimits& patch, queue::Limits& limits, queue::Limits& put_rate);
 GroupLimits limits_of(const queue::Limits& limits);

@@ -16,7 +16,7 @@
 //                  1 to 1000000                                                 all others
 //   after          what the answer before calls "next"                          all
 //   bodies         yes or no                                                    list
-//   dry-run        yes or no                                                    all but list
+//   dry-run        yes or no                                                    all except list
 //   to             the name of a tube                                           move
 //   over           a duration (server/text/duration.h)                               spread
 //
@@ -53,7 +53,7 @@ struct ListOptions {
   queue::Millis over = 0;
 };
 
-// The most jobs of one page, and of one change; and how many if nothing is said.
+// The most jobs on one page, and how many a page has if the request does not say.
 inline constexpr std::uint64_t kMostListed = 1'000;
 inline constexpr std::uint64_t kUsuallyListed = 100;
 inline constexpr std::uint64_t kMostChanged = 1'000'000;
@@ -65,7 +65,7 @@ ListOptions parse_list_options(std::string_view text, ListOptionsOf of);
 // The options of list-groups: `limit`, 1 to 1000, and `after`. Throws as above.
 struct GroupListOptions {
   std::size_t limit = kUsuallyListed;
-  std::uint32_t after = 0;  // the number of the group with which the page begins; 0: the first
+  std::uint32_t after = 0;  // the page begins with the group of this number; 0: the first group
 };
 GroupListOptions parse_group_list_options(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Which bytes a name has (names.h).
+// Which bytes a name may have (names.h).
 #include "server/api/names.h"
 
 #include <algorithm>

@@ -15,26 +15,26 @@ namespace carillon::server {
 
 // In bytes; beanstalkd allows the same names.
 using queue::kMaxTubeName;
-// Returns true if it may be the name of a tube, schedule or endpoint.
+// Returns true if the text may be the name of a tube, schedule or endpoint.
 bool is_tube_name(std::string_view name);
-// Returns true if the byte may be in such a name.
+// Returns true if such a name may contain the byte.
 bool is_name_byte(char c);
 
 // Returns true if it may be the key of a job, or the name of a group. A quote at the beginning
 // would be that of an option's value.
 bool is_key(std::string_view key);
-// Returns true if it is 1 to 200 bytes without a space or control character.
+// Returns true if the text has 1 to 200 bytes, and no space or control character.
 bool is_word(std::string_view text);
-// What a key has, for messages.
+// The rule of is_key(), for messages.
 inline constexpr std::string_view kKeyRule =
     "1 to 200 bytes, no space or control character, and no quote at its beginning";
 static_assert(queue::kMaxKey == 200 && queue::kMaxGroup == 200);
 
-// The priority of a job for which none is named.
+// The priority of a job if the request does not name one.
 inline constexpr queue::Priority kUsualPriority = 65'536;
 
-// The most jobs of one request for many, and the most bytes of what it sends or brings: so no
-// request of one client takes more.
+// One request covers at most this many jobs, and this many bytes in or out. So no request keeps
+// others waiting for long.
 inline constexpr std::size_t kMaxBatch = 1'000;
 inline constexpr std::size_t kMaxBatchBytes = 1 << 20;
 

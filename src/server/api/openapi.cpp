@@ -1,4 +1,4 @@
-// From rows to OpenAPI (openapi.h).
+// Makes OpenAPI from rows (openapi.h).
 #include "server/api/openapi.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ json::object text_schema(const Rule& rule) {
   return schema;
 }
 
-// The schema of one value, without what the field says of it.
+// Returns the schema of a value, without the rules that only this field has.
 json::object value_schema(const Field& field, bool is_answer, json::object& schemas) {
   switch (field.type) {
     case Type::kText:
@@ -64,7 +64,7 @@ json::object value_schema(const Field& field, bool is_answer, json::object& sche
       return {{"type", "object"}};
     case Type::kObject:
       if (!schemas.contains(field.shape->name)) {
-        schemas[field.shape->name] = nullptr;  // it may name itself
+        schemas[field.shape->name] = nullptr;  // it may contain itself
         schemas[field.shape->name] = describe_shape(*field.shape, is_answer, nullptr, schemas);
       }
       return reference("schemas", field.shape->name);
@@ -94,7 +94,7 @@ json::object field_schema(const Field& field, bool is_answer, json::object& sche
   return schema;
 }
 
-// `of`: fields that stand in its path are left out.
+// Leaves out the fields in the path of `of`.
 json::object describe_shape(const Shape& shape, bool is_answer, const Operation* of,
                             json::object& schemas) {
   json::object properties;

@@ -1,7 +1,7 @@
-// What openapi.json says of operations, made from their rows.
+// Writes the operations into openapi.json, from their rows.
 //
 //   boost::json::object document = ...;        // with "paths" and "components"
-//   describe(operations(), document);          // adds each path, and the schemas that they need
+//   describe(operations(), document);          // adds each path, and the schemas that it needs
 //
 // Source: OpenAPI 3.1. Thread safety: pure.
 #pragma once

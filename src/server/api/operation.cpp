@@ -1,4 +1,4 @@
-// Reading what an operation is asked (operation.h).
+// Reads the request of an operation (operation.h).
 #include "server/api/operation.h"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ void read_path(const RequestContext& x, const Shape& shape, void* into) {
   }
 }
 
-// The names of a query are noted, also where there should be none.
+// Reads the query, also of an operation without a query.
 json::object query_of(const RequestContext& x, Reader& reader) {
   json::object from;
   for (const auto& [name, value] : x.request.query) {

@@ -1,5 +1,5 @@
-// An operation of the API: one row says what it is called, what it takes and answers, who may call
-// it, and which function carries it out.
+// An operation of the API. One row has its name, its request, its answers, the rights that it
+// needs, and its function.
 //
 //   void pause_tube(RequestContext& x, const PauseTube& asked) { ... }
 //
@@ -9,8 +9,8 @@
 //        .rights = {Needs::kAdmin, Reach::kTube}, .appends = Appends::kNo,
 //        .audited_as = "tube:pause", .problems = "400 404 422"})};
 //
-// From the row come the reading of the request, each error about a field of it, what openapi.json
-// says, and the rights. operations() (operations.h) has all rows.
+// The reader of the request, the errors about its fields, openapi.json and the check of rights
+// follow from the row. operations() (operations.h) has all rows.
 //
 // Thread safety: pure.
 #pragma once
@@ -28,7 +28,7 @@
 
 namespace carillon::server {
 
-// Whether an operation may add changes to the store. One that does waits until the store has room.
+// Says whether an operation may add changes to the store: then it waits until the store has room.
 enum class Appends : std::uint8_t { kNo, kYes };
 
 // Where the answer is kept for the same request with the same Idempotency-Key (idempotency.h): in
@@ -44,9 +44,9 @@ struct Success {
 
 struct Operation {
   std::string_view method;
-  // A part in braces is a field of the request: /v1/tubes/{tube}:pause.
+  // A name in braces is a field of the request: /v1/tubes/{tube}:pause.
   std::string_view path;
-  std::string_view name;  // pauseTube: openapi.json calls it operationId
+  std::string_view name;  // the operationId in openapi.json: pauseTube
   std::string_view tag;
   std::string_view summary;
   Rights rights;
@@ -61,7 +61,7 @@ struct Operation {
   std::string_view media = {};     // the type of an answer that is no JSON
   std::string_view answer_headers = {};  // headers of openapi.json
   Success also = {};
-  // operation<function>() sets both.
+  // operation<function>() sets these two.
   const Shape* request = nullptr;
   void (*run)(RequestContext&) = nullptr;
 
@@ -69,9 +69,9 @@ struct Operation {
     return status != 0 ? status : answer == nullptr ? 204 : 200;
   }
   constexpr bool has_query() const { return method == "GET" || method == "DELETE"; }
-  // Returns true if the field stands in the path.
+  // Returns true if the path contains the field.
   bool is_in_path(std::string_view field) const;
-  // Returns true if a field stands in the body.
+  // Returns true if a field comes in the body.
   bool has_body() const;
   // Returns true if it takes a body that is not JSON: that of a job.
   bool takes_plain_body() const;
@@ -92,21 +92,21 @@ std::string text_of(const T& from) {
   return text_of_fields(kShape<T>, &from);
 }
 
-// Answers with the fields of a struct. The answer leaves when every change so far is durable.
+// Answers with the fields of a struct, as soon as every change so far is durable.
 void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const void* answer,
                    std::string location = {});
 template <class Answer>
 void answer(RequestContext& x, const Answer& with) {
   answer_fields(x, x.operation->status_of_answer(), kShape<Answer>, &with);
 }
-// The same at once: for an answer that tells of no change.
+// Answers at once: the answer reports no change.
 void answer_at_once(RequestContext& x, const boost::json::object& with);
-// The same of an operation that may make something.
+// Answers with 201 if the request has made something, else with 200.
 template <class Answer>
 void answer_made(RequestContext& x, const Answer& with, bool is_new) {
   answer_fields(x, is_new ? 201 : 200, kShape<Answer>, &with);
 }
-// The same for what goes on, and is found at `location`.
+// Answers with 202: the change goes on, and `location` shows its progress.
 template <class Answer>
 void answer_later(RequestContext& x, const Answer& with, std::string location) {
   answer_fields(x, 202, kShape<Answer>, &with, std::move(location));
@@ -143,11 +143,11 @@ void run(RequestContext& x) {
 
 }  // namespace detail
 
-// The row of the function, which is one of
+// Makes the row of a function, which has one of these forms:
 //
-//   Answer f(RequestContext&, const Request&)          the row's answer is what it returns
-//   void f(RequestContext&, const Request&)            it answers itself, perhaps later
-//   void f(RequestContext&, const Request&, Reader&)   it may find more faults, and throws all
+//   Answer f(RequestContext&, const Request&)          returns the answer of the row
+//   void f(RequestContext&, const Request&)            answers by itself, perhaps later
+//   void f(RequestContext&, const Request&, Reader&)   may note more faults, and throws all
 template <auto function>
 consteval Operation operation(Operation row) {
   using As = detail::Signature<decltype(function)>;

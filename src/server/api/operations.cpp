@@ -1,4 +1,4 @@
-// The rows of all operations, one after the other (operations.h).
+// Collects the rows of all operations (operations.h).
 #include "server/api/operations.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 namespace carillon::server {
 
-// In the order in which openapi.json has them.
+// Returns the rows in the order of openapi.json.
 std::span<const Operation* const> operations();
 // Returns the row: of "kickTube". REQUIRES: there is one.
 const Operation& operation_named(std::string_view name);

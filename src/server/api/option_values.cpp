@@ -1,4 +1,4 @@
-// The form of options, and how their values are read (option_values.h).
+// Reads options and their values (option_values.h).
 #include "server/api/option_values.h"
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ void refuse_option(const std::string& why) {
   throw std::invalid_argument(why);
 }
 
-// Returns the text, shortened, and with a ? for each byte that is not printable.
+// Returns the text, shortened, with a ? for each byte that is not printable.
 std::string quoted(std::string_view text) {
   constexpr std::size_t kShown = 40;
   std::string shown(text.substr(0, kShown));
@@ -101,7 +101,7 @@ queue::Millis ttr(std::string_view text) {
   return value;
 }
 
-// Seconds since 1970, sent for milliseconds, lie in January 1970 (command.h).
+// A client that sends seconds since 1970 instead of ms means a moment in January 1970 (command.h).
 queue::UtcMs moment(std::string_view text) {
   const auto ms = number(text);
   if (!ms) return parse_timestamp(text);

@@ -1,4 +1,4 @@
-// Lists in pages: what a request says of its page, and where the next page begins.
+// Lists in pages: the page that a request asks for, and where the next page begins.
 //
 //   GET /v1/tubes?page_size=50&page_token=mail
 //   {"tubes":[...],"next_page_token":"news"}
@@ -26,7 +26,7 @@ inline constexpr Rule kNextPageRule{.shows_null = true};
 inline constexpr std::string_view kIncompleteHelp =
     "Jobs may be missing, because a file of the server is damaged.";
 
-// What is asked of a list in the order of names.
+// Request for a list in the order of names.
 struct ListByName {
   std::uint32_t page_size = kUsuallyListed;
   std::string page_token;

@@ -1,5 +1,5 @@
-// If-Match and If-None-Match (RFC 9110, 13.1) for a thing without an entity tag, such as a
-// schedule: a PUT may ask that it makes one, or that it changes one.
+// If-Match and If-None-Match (RFC 9110, 13.1) for things without entity tags, such as schedules.
+// With them a PUT only creates, or only changes.
 //
 //   require_preconditions(x.request, before.has_value(), "the schedule report");
 //
@@ -13,7 +13,7 @@
 
 namespace carillon::server {
 
-// Throws Problem (412) unless the request may be carried out.
+// Throws Problem (412) if a precondition fails.
 void require_preconditions(const Request& request, bool is_there, std::string_view what);
 
 }  // namespace carillon::server

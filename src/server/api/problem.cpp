@@ -9,7 +9,7 @@ namespace carillon::server {
 
 namespace {
 
-// The page of the server that tells of each (docs/decisions/0100).
+// The page of the server that describes each problem (docs/decisions/0100).
 constexpr std::string_view kPages = "/docs#";
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a request is answered that cannot be carried out: RFC 9457, application/problem+json.
+// The answer to a request that failed: RFC 9457, application/problem+json.
 //
 //   throw Problem(kNotFound, "there is no job 17");
 //
@@ -8,7 +8,7 @@
 //   {"type":"/docs#not-found","title":"There is no such thing",
 //    "status":404,"detail":"there is no job 17"}
 //
-// If fields are wrong, `errors` names each by its JSON pointer (RFC 6901), and what is allowed.
+// If fields are wrong, `errors` names each by its JSON pointer (RFC 6901), with the allowed values.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@
 
 namespace carillon::server {
 
-// A kind of problem. `slug` is the last part of its type, and stands in docs/http.md and docs.html.
+// A kind of problem. `slug` is the last part of its type; docs/http.md and docs.html describe it.
 struct ProblemKind {
   unsigned status;
   std::string_view slug;
@@ -51,13 +51,13 @@ inline constexpr ProblemKind kNoMemory{503, "no-memory", "The server is short of
 inline constexpr ProblemKind kNoSpace{503, "no-space", "The server is short of room for jobs"};
 inline constexpr ProblemKind kDraining{503, "draining", "The server takes no new jobs"};
 
-// A field of a JSON body that is wrong, or a name of the query: its pointer is ?name.
+// A wrong field of a JSON body, or a wrong name in the query, whose pointer is ?name.
 struct FieldFault {
   std::string pointer;
   std::string detail;
 };
 
-// Thrown by whatever reads a request, and by the functions that answer one. Nothing was changed.
+// Readers of requests and the functions that answer them throw this. Nothing was changed.
 class Problem {
  public:
   explicit Problem(const ProblemKind& kind, std::string detail, std::vector<FieldFault> faults = {})
@@ -69,13 +69,13 @@ class Problem {
     return std::move(*this);
   }
 
-  // Adds `state`: that of the job which stands in the way.
+  // Adds `state`: the state of the job that is in the way.
   Problem&& in_state(std::string_view state) && {
     state_ = state;
     return std::move(*this);
   }
 
-  // The reply tells of no change: it leaves at once, and waits for none to be durable.
+  // The reply reports no change: it leaves at once, and does not wait until a change is durable.
   Problem&& at_once() && {
     waits_ = false;
     return std::move(*this);
@@ -85,7 +85,7 @@ class Problem {
   bool waits() const { return waits_; }
   const std::string& detail() const { return detail_; }
   const std::vector<std::pair<std::string_view, std::string>>& headers() const { return headers_; }
-  // The document, for the request of this path.
+  // Returns the document for a request of this path.
   std::string json(std::string_view path) const;
 
  private:

@@ -41,15 +41,15 @@ inline constexpr Shape kShape<PutKey> = {
 std::string told_of_key(const queue::PutOutcome& put);
 Problem taken(const ProblemKind& kind, const queue::PutOutcome& put);
 
-// Returns why a job cannot have the body; an empty text if it can.
+// Returns why the body is too large for a job; an empty text if it is not.
 std::string size_fault(const RequestContext& x, std::string_view body);
 void require_size(const RequestContext& x, std::string_view body);  // throws Problem
 // Says which field of the job at `at` makes it due, or expire, after queue::kLastDue. Of the order
 // only the times count.
 Problem too_far(RequestContext& x, const queue::PutOrder& order, const std::string& at = "");
-// Says that the job at `at` would expire before it is due.
+// Returns the problem of a job that expires before it is due.
 Problem never_runs(const queue::NeverRuns& refused, bool is_moment, const std::string& at = "");
-// The rate of puts of the tube names[0], in words; and that a put has to wait for it.
+// The rate for puts of the tube names[0] in words, and the problem that a put has to wait for it.
 std::string told_rate(RequestContext& x);
 Problem too_fast(RequestContext& x, queue::Millis wait);
 // Says that the tube names[0] takes no jobs.
@@ -61,7 +61,7 @@ Problem drains(const RequestContext& x);
 // Throws Problem. REQUIRES: the order was that of order_of() (idempotency.h).
 Reply reply_to_put(RequestContext& x, const queue::BatchOutcome& batch);
 
-// The header of an answer that was given before.
+// The header of an answer that is given again.
 inline constexpr std::string_view kReplayed = "Idempotent-Replayed";
 
 }  // namespace carillon::server

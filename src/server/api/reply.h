@@ -1,4 +1,4 @@
-// What a request is answered.
+// The answer to a request, before it becomes bytes.
 //
 //   Reply reply{.status = 201, .body = R"({"id":17})", .headers = {{"Location", "/v1/jobs/17"}}};
 #pragma once
@@ -30,10 +30,10 @@ struct LargeReply {
 
 struct Reply {
   unsigned status = 200;
-  std::string_view type = kJsonType;  // of the body; not sent if there is none
+  std::string_view type = kJsonType;  // the type of the body; not sent without a body
   std::string body = {};
   std::vector<std::pair<std::string_view, std::string>> headers = {};
-  // The reply may leave once the store's appends up to here are durable.
+  // The reply may leave when the store's appends up to this one are durable.
   queue::Sequence durable_at = 0;
   std::optional<LargeReply> large = {};
 };

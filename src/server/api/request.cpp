@@ -1,4 +1,4 @@
-// What a request is asked for by name (request.h).
+// Headers and query of a request (request.h).
 #include "server/api/request.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A request to the API, whatever has brought it: what it asks for, and with which body.
+// A request to the API, independent of the connection that brought it.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,20 @@ namespace carillon::server {
 
 struct Request {
   std::string method;  // in capital letters: GET
-  // As it came: names in it may be percent-encoded (decoded()).
+  // The path as it came: names in it may be percent-encoded (decoded()).
   std::string path;
-  // Of the part after the question mark, decoded.
+  // The names and values after the question mark, decoded.
   std::vector<std::pair<std::string, std::string>> query;
-  // The names in small letters.
+  // Names are in small letters.
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   // The client wants to send another request through the connection.
   bool keep_alive = true;
 
-  // About how many bytes of memory it takes.
+  // Returns about how many bytes of memory the request takes.
   std::size_t memory() const;
-  // Returns the value of the header, or of the query's name; an empty text if there is none.
-  // `name` is in small letters.
+  // These return the value of the header, or of the name in the query; an empty text if the request
+  // has no such header or name. `name` is in small letters.
   std::string_view header(std::string_view name) const;
   // Returns the Content-Type without its parameters.
   std::string_view media_type() const;

@@ -1,4 +1,4 @@
-// RequestContext: what several functions of the API have in common (request_context.h).
+// Helpers that several functions of the API need (request_context.h).
 #include "server/api/request_context.h"
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ void RequestContext::require_room() {
     throw Problem(kNoSpace, "the disk, or the memory for jobs, is nearly full");
 }
 
-// A window is in whole seconds, and the quota is that of the window, rounded down.
+// RateLimit-Policy has a window in whole seconds, and the jobs of such a window, rounded down.
 void RequestContext::add_headers(std::vector<std::pair<std::string_view, std::string>>& headers) {
   constexpr queue::Millis kSecond = 1'000;
   const auto seconds = [](queue::Millis ms) { return (ms + kSecond - 1) / kSecond; };

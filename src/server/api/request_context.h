@@ -1,4 +1,4 @@
-// A request that is being answered: what the functions of the API (routes.h) work with.
+// A request that is being answered. Each function of the API works with one.
 //
 //   void answer_one(RequestContext& x, queue::JobId id) {
 //     const auto stats = x.engine().job_stats(x.now(), id);
@@ -11,12 +11,12 @@
 //         answer_one);
 //   }
 //
-// Such a function answers, or asks for what it needs first: a body, the end of a wait for a job,
-// what comes of a trial of an endpoint, or another turn, so that others are served in between. What
-// it asks for calls a function of this kind again. Or it throws Problem; it may throw
-// queue::StoreError and queue::OverLimit, too.
+// A function of the API answers, throws Problem, or asks for something that it needs first: a body,
+// a delivery, the result of a trial of an endpoint, or another turn, so that others are served in
+// between. It passes a function of the same kind, which is called when that has come. It may also
+// throw queue::StoreError and queue::OverLimit.
 //
-// Thread safety: none; an exchange belongs to its session.
+// Thread safety: none; a RequestContext belongs to its session.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -42,7 +42,7 @@ struct PostResult;
 
 namespace carillon::server {
 
-// Returns the number of a job. Throws Problem if the text is none.
+// Returns the number of a job. Throws Problem if the text is not a number.
 queue::JobId job_id_of(const std::string& text);
 
 struct Operation;  // operation.h
@@ -67,7 +67,7 @@ class RequestContext {
     kEvents
   };
 
-  // The caller must outlive the exchange.
+  // The caller must outlive the RequestContext.
   RequestContext(Service& service, queue::ClientId client, const Caller& caller, Request asked)
       : request(std::move(asked)),
         service_(service),
@@ -76,20 +76,21 @@ class RequestContext {
         now_(service.now()) {}
 
   const Request request;
-  // What is carried out. Null: an older route, which reads the request by itself.
+  // The row of the operation. Null for an older route, which reads the request by itself.
   const Operation* operation = nullptr;
   // The JSON that is the request's body, if an Unread list of it (field.h) is read later.
   boost::json::object json;
   // The parts of the path that the route leaves open, in their order, decoded.
   std::vector<std::string> names;
-  // How the audit tells of the request: what it is called there (empty: not at all), what it works
-  // on, and what came of it. Without a function's own words it has names[0] and the status.
+  // The entry of the audit for this request: its action (empty: no entry), its target and its
+  // outcome. If the function does not set them, the target is names[0] and the outcome is the
+  // status.
   std::string audited_as;
   std::string target;
   std::string outcome;
-  // Nothing was changed: the answer is not kept for the same request with its Idempotency-Key.
+  // Nothing was changed, so the answer is not kept under the request's Idempotency-Key.
   bool changed_nothing = false;
-  // It puts jobs into the tube names[0]: the answer tells that tube's rate.
+  // The request puts jobs into the tube names[0], so its answer shows the rate of that tube.
   bool is_put = false;
 
   Service& service() { return service_; }
@@ -101,7 +102,7 @@ class RequestContext {
 
   // Returns names[0], which names a tube. Throws Problem if it is no name.
   const std::string& tube() const;
-  // The same, and makes it the tube in use of the client.
+  // The same; also makes it the tube that the client uses.
   const std::string& use_tube();
   // Whether the caller's token is good for the tube. A function checks the tubes that the path does
   // not name. The others throw Problem.
@@ -114,39 +115,39 @@ class RequestContext {
   void require_room();
 
   void answer(Reply reply) { reply_ = std::move(reply); }
-  // Adds what the answer tells whatever it is: RateLimit-Policy and RateLimit of a put.
+  // Adds the headers that every answer to a put has: RateLimit-Policy and RateLimit.
   void add_headers(std::vector<std::pair<std::string_view, std::string>>& headers);
-  // `then` is called with the body, at once or later, unless it cannot be read: the request is
-  // answered with the reason then. If the job was deleted meanwhile, or has another body, `again`
-  // is called with it instead, to look anew. REQUIRES: the function returns after this.
+  // Calls `then` with the body, at once or later. If the body cannot be read, the request is
+  // answered with the reason. If the job was deleted meanwhile, or has another body, calls `again`
+  // to begin anew. REQUIRES: the function returns after this.
   void read_body(queue::JobId job, queue::JobId body_id, OnBody then, Again again);
-  // The same for a job that the request has reserved: `failed` is called if there is no body.
+  // The same for a job that the request has reserved, but calls `failed` if there is no body.
   void read_body(const queue::JobView& job, OnBody then, OnNoBody failed);
-  // `then` is called when the wait of `worker` has ended (Engine::take_deliveries).
+  // Calls `then` when the wait of `worker` has ended (Engine::take_deliveries).
   void await_delivery(queue::ClientId worker, OnDelivery then);
-  // `then` is called with what came of a trial that was begun for client().
+  // Calls `then` with the result of the trial that has begun for client().
   void await_trial(OnTried then);
   // `then` is called with the checkpoint that was begun for client().
   void await_checkpoint(OnCheckpoint then);
   // `then` is called in the next turn, when the store has room for another append.
   void later(Step then);
 
-  // The answer are the events of the feed that come after the one with this number, without an end.
+  // Answers with a stream of the feed's events after the one with this number.
   void tell_events(std::uint64_t after) {
     awaits_ = Awaits::kEvents;
     awaited_ = after;
   }
 
-  // Counts so many bytes more that the function keeps until it has answered. Throws Problem if
-  // there is no memory for them.
+  // Counts `bytes` of memory that the function keeps until it has answered. Throws Problem if
+  // memory is short.
   void hold(std::size_t bytes);
   std::size_t held() const { return held_; }
 
-  // For the session: what the function has asked for, and what comes of it. The next ones call what
-  // waits; it may ask for something else then.
+  // The session calls these: they return what the function has asked for. body_came() and the
+  // functions after it continue with it, and may ask for something else.
   Awaits awaits() const { return awaits_; }
   std::optional<Reply> take_reply() { return std::exchange(reply_, std::nullopt); }
-  // REQUIRES: awaits() what the names say.
+  // REQUIRES: awaits() is the one that the name says.
   queue::JobId awaited_body() const {
     CARILLON_REQUIRE(awaits_ == Awaits::kBody, awaits_);
     return awaited_;
@@ -159,7 +160,7 @@ class RequestContext {
     CARILLON_REQUIRE(awaits_ == Awaits::kEvents, awaits_);
     return awaited_;
   }
-  // Throws Problem if there is no body because it is damaged.
+  // Throws Problem if the body is damaged.
   void body_came(const Body& body);
   void delivered(const queue::Delivery& delivery);
   void tried(const push::PostResult& result);

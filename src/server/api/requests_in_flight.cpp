@@ -9,7 +9,7 @@ namespace carillon::server {
 
 namespace {
 
-// What an entry takes beside the bytes of its name, with its fingerprint.
+// The memory of an entry with its fingerprint, without the bytes of its name.
 constexpr std::size_t kEntryBytes = 224;
 
 }  // namespace

@@ -20,16 +20,16 @@ namespace carillon::server {
 
 namespace {
 
-// The next occurrences that a schedule shows.
+// A schedule shows this many next occurrences.
 constexpr std::size_t kTimesShown = 5;
 
 Problem no_such_schedule(const std::string& name) {
   return Problem(kNotFound, fmt::format("there is no schedule {}", name));
 }
 
-// --- From what is asked to what the engine takes.
+// --- From a request to what the engine takes.
 
-// Notes it if the expression or the zone cannot be read.
+// Notes an expression or a zone that cannot be read.
 void check_calendar(Reader& reader, std::string_view field, const std::string& cron,
                     const std::string& zone) {
   try {
@@ -98,7 +98,7 @@ void require_schedule_size(const RequestContext& x, std::string_view body) {
                                          body.size(), most));
 }
 
-// --- From what there is to what is told.
+// --- From what the engine has to the answer.
 
 ScheduledJob job_of(const queue::Schedule& schedule, bool with_body) {
   ScheduledJob job;
@@ -161,7 +161,7 @@ Schedule get_schedule(RequestContext& x, const ScheduleName& asked) {
   return shown(*view, true);
 }
 
-// Makes it, or changes what it is: what it has put and counted stays.
+// Makes or changes a schedule. A changed schedule keeps its counts and the jobs that it has put.
 void put_schedule(RequestContext& x, const NewSchedule& asked, Reader& reader) {
   const queue::Schedule schedule = schedule_of(reader, asked);
   reader.throw_if_any();
@@ -208,12 +208,12 @@ void trigger_schedule(RequestContext& x, const ScheduleName& asked) {
 // The schedules that the caller may see, as far as they were looked at.
 struct ScheduleList {
   std::size_t most;
-  std::string last;  // that was looked at
+  std::string last;  // the name of the last schedule that a step has read
   SchedulePage page = {};
 };
 
-// A step shows a few, because to find the next times of a schedule may take part of a millisecond.
-// The list ends when one more may be seen than the page has: so the page's token is the name of a
+// A step shows few schedules, because the next times of one may take part of a millisecond. The
+// list ends when it finds one schedule more than the page has: so the page's token is the name of a
 // schedule that it shows.
 void show_some(RequestContext& x, const std::shared_ptr<ScheduleList>& list) {
   constexpr std::size_t kLookedAt = 16;

@@ -1,4 +1,4 @@
-// Schedules, as the API has them: what is asked for, and what is told.
+// Requests and answers of schedules.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct Words<Gap> {
   static constexpr std::array<std::string_view, 2> all = {"skip", "after"};
 };
 
-// --- The job that a schedule puts, both ways.
+// --- The job that a schedule puts, to read and to write.
 
 struct ScheduledJob : AllAttributes {
   std::string tube = "default";
@@ -66,7 +66,7 @@ template <>
 inline constexpr Shape kShape<ScheduledJob> = {.name = "ScheduledJob",
                                                .fields = kScheduledJobFields};
 
-// --- What is asked for.
+// --- Requests.
 
 struct NewSchedule {
   std::string name;
@@ -116,7 +116,7 @@ template <>
 inline constexpr Shape kShape<ScheduleName> = {.name = "ScheduleName",
                                                .fields = kScheduleNameFields};
 
-// --- What is told.
+// --- Answers.
 
 struct Schedule : NewSchedule {
   bool paused = false;

@@ -1,5 +1,5 @@
-// How the server is: for people, for monitors, and for load balancers (status.h). These answers
-// wait for no disk: they tell of counts, not of changes. The audit does.
+// Answers about the server for people, monitors and load balancers (status.h). They report counts
+// and no changes, so they do not wait for the disk. Only the audit does.
 #include "server/api/status.h"
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace carillon::server {
 
 namespace {
 
-// The loop answers: the process lives.
+// An answer shows that the event loop runs.
 void get_health(RequestContext& x, const AskedNothing&) {
   answer_at_once(x, write(Health{HealthStatus::kOk}));
 }
 
-// The server takes jobs.
+// Succeeds if the server takes jobs.
 void get_readiness(RequestContext& x, const AskedNothing&) {
   x.require_room();
   answer_at_once(x, write(Health{HealthStatus::kReady}));
@@ -42,7 +42,7 @@ void get_stats(RequestContext& x, const AskedNothing&) {
                                       .draining = x.service().draining()}));
 }
 
-// The samples are texts already: each was written once, for all who listen.
+// The samples are JSON already: each is written once for all clients.
 void get_history(RequestContext& x, const GetHistory& asked) {
   const auto& samples = x.service().feed().samples();
   std::string body = R"({"samples":[)";
@@ -67,7 +67,7 @@ Audit get_audit(RequestContext& x, const GetAudit& asked) {
   return told;
 }
 
-// For probes.
+// Probes have no token.
 constexpr Rights kOpen{Needs::kNothing, Reach::kNoTube};
 
 constexpr std::array kStatusRows = {

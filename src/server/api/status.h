@@ -1,4 +1,4 @@
-// How the server is, as the API tells it: its counts, the samples of the feed, and the audit.
+// Requests and answers about the server: its counts, the samples of the feed, and the audit.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace carillon::server {
 
-// --- What is asked for.
+// --- Requests.
 
 struct AskedNothing {};
 template <>
@@ -38,7 +38,7 @@ inline constexpr std::array kGetAuditFields = {
 template <>
 inline constexpr Shape kShape<GetAudit> = {.name = "GetAudit", .fields = kGetAuditFields};
 
-// --- What is told.
+// --- Answers.
 
 enum class HealthStatus : std::uint8_t { kOk, kReady };
 template <>
@@ -82,7 +82,7 @@ inline constexpr std::array kServerStatsFields = {
 template <>
 inline constexpr Shape kShape<ServerStats> = {.name = "Stats", .fields = kServerStatsFields};
 
-// --- A sample of the feed: an event, and a part of the history.
+// --- A sample of the feed, which is an event and a part of the history.
 
 struct SampleJobs {
   std::uint64_t delayed = 0;

@@ -1,4 +1,4 @@
-// Tokens: their file, and how they are found (tokens.h).
+// Reads the file of tokens and finds tokens in it (tokens.h).
 #include "server/api/tokens.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ TokenHash hash_of(std::string_view text) {
   return hash;
 }
 
-// Calls `take` with each part between commas.
+// Calls `take` with each part of the text between commas.
 template <class Take>
 void split(std::string_view text, Take take) {
   while (true) {
@@ -48,7 +48,7 @@ void split(std::string_view text, Take take) {
   }
 }
 
-// Takes the next word from the front; an empty one if there is none.
+// Takes the next word from the front; returns an empty one at the end of the line.
 std::string_view take_word(std::string_view& line) {
   constexpr std::string_view kSpaces = " \t\r";
   line.remove_prefix(std::min(line.find_first_not_of(kSpaces), line.size()));
@@ -71,7 +71,7 @@ TokenHash parse_hash(std::string_view text) {
     good = high >= 0 && low >= 0;
     hash[i] = static_cast<unsigned char>((high << 4) | low);
   }
-  // What is written here by mistake may be the token itself: it is not repeated.
+  // The word may be a token that was written here by mistake: the message does not repeat it.
   if (!good)
     throw std::invalid_argument("the second word must be sha256: and 64 digits of 0-9 a-f");
   return hash;
@@ -89,7 +89,7 @@ Token parse_line(std::string_view line) {
   return token;
 }
 
-// Whether the text has the form of the pattern. Goes back to the last star at most, so it takes at
+// Returns true if the text matches the pattern. Goes back to the last star at most, so it takes at
 // most |pattern| * |text| steps.
 bool matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0;
@@ -117,7 +117,7 @@ bool matches(std::string_view pattern, std::string_view text) {
   throw base::StartError(fmt::format("the tokens in {}: {}", path, why));
 }
 
-// The descriptor is checked, and not the name: it stays the same file.
+// Checks the open file, not its name: another file may get the name meanwhile.
 std::string read_file(const std::string& path) {
   const base::FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat file {};
@@ -169,7 +169,7 @@ std::vector<std::shared_ptr<const Token>> read_tokens(const std::string& path) {
   }
   if (tokens.size() > Tokens::kMost)
     fail(path, fmt::format("there are {}; at most {} are allowed", tokens.size(), Tokens::kMost));
-  if (tokens.empty()) fail(path, "there are none; `carillon token new` makes one");
+  if (tokens.empty()) fail(path, "there are no tokens; `carillon token new` makes one");
   return tokens;
 }
 
@@ -197,7 +197,7 @@ std::vector<Scope> parse_scopes(std::string_view text) {
 std::vector<std::string> parse_tube_patterns(std::string_view text) {
   std::vector<std::string> patterns;
   split(text, [&](std::string_view pattern) {
-    // A star stands for letters of a name.
+    // Checks the letters of the pattern as those of a name, with x for each star.
     std::string as_name(pattern);
     std::replace(as_name.begin(), as_name.end(), '*', 'x');
     if (!is_tube_name(as_name)) {
@@ -231,7 +231,7 @@ bool Token::may_use(std::string_view tube) const {
 }
 
 std::string make_token() {
-  std::array<unsigned char, 33> bytes{};  // 32 random ones; the last one completes a group of 3
+  std::array<unsigned char, 33> bytes{};  // 32 random bytes; the last one completes a group of 3
   if (RAND_bytes(bytes.data(), 32) != 1)
     throw std::runtime_error("the system gives no random bytes");
   std::string text = "carillon_";
@@ -239,7 +239,7 @@ std::string make_token() {
     const unsigned group = static_cast<unsigned>(bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2]);
     for (const unsigned shift : {18u, 12u, 6u, 0u}) text += kLetters[group >> shift & 63];
   }
-  text.pop_back();  // it stands for the byte that completes the group
+  text.pop_back();  // this letter comes from the byte that completes the group
   return text;
 }
 

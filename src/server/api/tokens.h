@@ -1,6 +1,6 @@
-// The tokens by which clients prove who they are, and what each of them may do.
+// Tokens: clients prove with them who they are, and each allows some operations.
 //
-//   Tokens tokens("/etc/carillon/tokens");               // StartError, if others can read the file
+//   Tokens tokens("/etc/carillon/tokens");               // StartError if others can read the file
 //   const auto token = tokens.find("carillon_k3Jx...");  // null: there is no such token
 //   token->has(Scope::kPut) && token->may_use("mail.welcome");
 //
@@ -9,16 +9,16 @@
 //   # name  SHA-256 of the token         scopes    tubes
 //   ci      sha256:9f86d081884c7d65...   put,work  mail.*,images
 //
-// `tubes` are names or patterns, in which * stands for any text; without it the token is good for
-// all tubes. Empty lines and lines that begin with # say nothing. `carillon token new` makes a
-// token and prints its line.
+// `tubes` are names or patterns, in which * matches any text; without it the token is good for all
+// tubes. Empty lines and lines that begin with # are ignored. `carillon token new` makes a token
+// and prints its line.
 //
 // Why a fast hash is enough. A slow hash protects passwords, because people choose passwords that
-// can be guessed. A token is 32 random bytes: whoever has its SHA-256 would have to try 2^255
-// tokens. So a request costs one SHA-256, and the file tells nothing that opens the server.
+// can be guessed. A token is 32 random bytes: to find it from its SHA-256, an attacker would have
+// to try 2^255 tokens. So a request costs one SHA-256, and a stolen file opens no server.
 //
-// Comparing. find() hashes what the client has sent, and compares the hash with all others, each in
-// constant time. So the time that it takes tells nothing of the tokens.
+// Comparing. find() hashes the client's token and compares the hash with all others, each in
+// constant time. So its time reveals nothing about the tokens.
 //
 // Thread safety: none; they belong to the thread of the event loop.
 #pragma once
@@ -33,16 +33,17 @@
 
 namespace carillon::server {
 
-// What a token allows. kAdmin allows all that the others do.
+// The rights of a token. kAdmin includes all others.
 enum class Scope : std::uint8_t { kRead, kPut, kWork, kAdmin };
 
-// "read", "put", "work", "admin".
+// Returns "read", "put", "work" or "admin".
 std::string_view name_of(Scope scope);
-// Throws std::invalid_argument if the text is no list of scopes like "put,work".
+// Throws std::invalid_argument if the text is not a list of scopes like "put,work".
 std::vector<Scope> parse_scopes(std::string_view text);
-// Throws std::invalid_argument if the text is no list of names and patterns like "mail.*,images".
+// Throws std::invalid_argument if the text is not a list of names and patterns like
+// "mail.*,images".
 std::vector<std::string> parse_tube_patterns(std::string_view text);
-// Throws std::invalid_argument if the text is no name for a token: 1 to 64 letters, digits, -_.
+// Throws std::invalid_argument if the text is not a name for a token: 1 to 64 letters, digits, -_.
 std::string parse_token_name(std::string_view text);
 
 // A SHA-256, in bytes.
@@ -52,7 +53,7 @@ struct Token {
   std::string name;
   TokenHash hash{};
   std::vector<Scope> scopes;
-  // Empty: all.
+  // Empty: all tubes.
   std::vector<std::string> tubes;
 
   bool has(Scope scope) const;
@@ -63,9 +64,9 @@ struct Token {
 // Returns a new token: "carillon_" and 32 random bytes in base64url. Throws std::runtime_error if
 // the system gives no random bytes.
 std::string make_token();
-// The SHA-256 of the text in 64 hexadecimal digits.
+// Returns the SHA-256 of the text in 64 hexadecimal digits.
 std::string sha256_digits(std::string_view text);
-// Returns the line of the file for the token whose text is `text`, without its end.
+// Returns the line of the file, without a newline, for the token with this text.
 std::string token_line(const Token& token, std::string_view text);
 
 class Tokens {
@@ -74,14 +75,14 @@ class Tokens {
   static constexpr std::size_t kLongestFile = 1 << 20;
   static constexpr std::size_t kMost = 1'000;
 
-  // Throws StartError if the file cannot be read, if it is wrong, or if users other than its owner
-  // and its group may read it, or any but its owner may change it.
+  // Throws StartError if the file cannot be read or is wrong, if users other than its owner and its
+  // group may read it, or if users other than its owner may change it.
   explicit Tokens(std::string path);
 
-  // Reads the file again. Throws StartError, as the constructor; all stays as it was then.
+  // Reads the file again. Throws StartError as the constructor does; the old tokens then stay.
   void reload();
 
-  // Null: there is no such token.
+  // These return null if there is no such token.
   std::shared_ptr<const Token> find(std::string_view text) const;
   std::shared_ptr<const Token> find(const TokenHash& hash) const;
 

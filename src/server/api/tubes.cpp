@@ -1,4 +1,4 @@
-// Tubes and their groups: their numbers, what holds for them, and pauses (tubes.h).
+// Operations on tubes and their groups: numbers, settings and pauses (tubes.h).
 #include "server/api/tubes.h"
 
 #include <fmt/format.h>
@@ -50,12 +50,12 @@ void kick(RequestContext& x, const std::shared_ptr<queue::Kick>& kick_of) {
   answer(x, Kicked{.kicked = kick_of->kicked});
 }
 
-// --- The tubes, in the order of their names. The engine has them in no order, so that all of them
-// are gone through for each page.
+// --- The list of tubes in the order of their names. The engine has them in no order, so each page
+// reads all names.
 
 struct TubeList {
   std::size_t size = 0;
-  std::string after;       // the name that the page before ended with
+  std::string after;       // the last name on the page before
   std::uint64_t left = 0;  // names that were not compared yet
   std::set<std::string> names = {};
   TubePage page = {};
@@ -79,11 +79,11 @@ void begin_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list);
 
 void find_tubes(RequestContext& x, const std::shared_ptr<TubeList>& list) {
   const auto names = x.engine().next_tubes(x.client());
-  if (!names) return begin_tubes(x, list);  // too many were forgotten meanwhile
+  if (!names) return begin_tubes(x, list);  // too many tubes were forgotten meanwhile
   list->left -= names->size();
   for (const std::string& name : *names)
     if (name > list->after && x.may_use(name)) list->names.insert(name);
-  // One name more than the page has says whether others follow.
+  // One name more than the page has shows that another page follows.
   while (list->names.size() > list->size + 1) list->names.erase(std::prev(list->names.end()));
   if (list->left > 0) return x.later([list](RequestContext& then) { find_tubes(then, list); });
   const bool goes_on = list->names.size() > list->size;
@@ -103,7 +103,7 @@ void list_tubes(RequestContext& x, const ListByName& asked) {
       x, std::make_shared<TubeList>(TubeList{.size = asked.page_size, .after = asked.page_token}));
 }
 
-// --- The groups of a tube, in the order in which they came.
+// --- The list of a tube's groups, in the order in which they came.
 
 struct GroupList {
   std::string tube;
@@ -117,7 +117,7 @@ void show_groups(RequestContext& x, const std::shared_ptr<GroupList>& list) {
   const auto part =
       x.engine().list_groups(x.now(), list->tube, list->next, std::min(list->left, kAtOnce));
   if (!part && list->next == 0) throw no_such_tube(list->tube);
-  list->next = part ? part->next : 0;  // the tube may be gone when its last page is asked for
+  list->next = part ? part->next : 0;  // the tube may be gone before its last page
   if (part) {
     x.hold(part->groups.size() << 10);
     list->left -= part->groups.size();
@@ -187,14 +187,14 @@ Tube get_tube(RequestContext& x, const TubeName& asked) {
   return tube_of(*stats);
 }
 
-// Makes the tube if there is none.
+// Makes the tube if it does not exist.
 void patch_tube(RequestContext& x, const PatchTube& asked, Reader& reader) {
   const queue::TubeSettings settings = changed(reader, asked, x.engine().tube_settings(asked.tube));
   reader.throw_if_any();
   x.engine().set_tube(x.now(), asked.tube, settings);
   queue::TubeStats empty;
   empty.name = asked.tube;
-  // A tube for which nothing holds, and that nobody uses, is forgotten at once.
+  // The engine forgets at once a tube without settings that nobody uses.
   answer(x, tube_of(x.engine().tube_stats(x.now(), asked.tube).value_or(empty)));
 }
 
@@ -226,7 +226,7 @@ void resume_tube(RequestContext& x, const TubeName& asked) {
   pause_for(x, asked.tube, 0);
 }
 
-// As the command kick: buried jobs, or delayed ones if there is none.
+// Like the command kick: kicks buried jobs, or delayed jobs if no job is buried.
 void kick_tube(RequestContext& x, const KickTube& asked) {
   if (!x.engine().tube_stats(x.now(), asked.tube)) throw no_such_tube(asked.tube);
   x.use_tube();
@@ -261,7 +261,7 @@ constexpr std::array kTubeRows = {
                          .path = "/v1/tubes/{tube}",
                          .name = "getTube",
                          .tag = "tubes",
-                         .summary = "Shows the counts of a tube, and what holds for it.",
+                         .summary = "Shows the counts and the settings of a tube.",
                          .rights = {Needs::kRead, Reach::kTube},
                          .appends = Appends::kNo,
                          .problems = "400 404",
@@ -326,7 +326,7 @@ constexpr std::array kTubeRows = {
                             .path = "/v1/tubes/{tube}/groups/{group}",
                             .name = "patchGroup",
                             .tag = "tubes",
-                            .summary = "Sets what holds for a group (RFC 7396).",
+                            .summary = "Changes the settings of a group (RFC 7396).",
                             .rights = {Needs::kAdmin, Reach::kTube},
                             .appends = Appends::kYes,
                             .audited_as = "group:patch",

@@ -1,4 +1,4 @@
-// Tubes and their groups, as the API has them: what is asked for, and what is told.
+// Requests and answers of tubes and their groups.
 #pragma once
 
 #include <array>
@@ -90,7 +90,7 @@ inline constexpr std::array kTubePageFields = {
 template <>
 inline constexpr Shape kShape<TubePage> = {.name = "TubePage", .fields = kTubePageFields};
 
-// The number of the group with which a page begins. 0: the first group.
+// A page begins with the group of this number. 0: the first group.
 struct GroupToken {
   std::uint32_t group = 0;
 };
@@ -109,7 +109,7 @@ inline constexpr std::array kGroupPageFields = {
 template <>
 inline constexpr Shape kShape<GroupPage> = {.name = "GroupPage", .fields = kGroupPageFields};
 
-// --- What is asked for.
+// --- Requests.
 
 struct ListGroups {
   std::string tube;

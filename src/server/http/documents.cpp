@@ -1,4 +1,4 @@
-// The files of the program: the console, and what describes the API (routes.h).
+// The files inside the program: the console, and the description of the API (routes.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace carillon::server::http {
 
 namespace {
 
-// No page of the server loads anything from elsewhere, or is shown within another site. One that
-// has opened it gets no hold of its window (Cross-Origin-Opener-Policy).
+// Pages of the server load nothing from elsewhere, and no other site may show them in a frame. A
+// site that opens one gets no access to its window (Cross-Origin-Opener-Policy).
 constexpr std::string_view kPolicy =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-// A browser asks each time whether its copy is still right, and gets 304 if it is.
+// A browser asks each time whether its copy is still current, and gets 304 if it is.
 void answer_file(RequestContext& x, const WebFile& file) {
   const bool packed = !file.gzip.empty() &&
                       x.request.header("accept-encoding").find("gzip") != std::string_view::npos;

@@ -11,8 +11,8 @@
 
 namespace carillon::server::http {
 
-// A page that begins gets the newest event at once. One that was here before gets what it has
-// missed, as far as it is kept.
+// A new page gets the newest event at once. A page that connects again gets the events that it has
+// missed, as far as the server keeps them.
 void tell_events(RequestContext& x) {
   const Feed& feed = x.service().feed();
   std::string_view id = x.request.header("last-event-id");

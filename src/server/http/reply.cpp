@@ -1,4 +1,4 @@
-// Replies as bytes (reply.h).
+// Makes the bytes of replies (reply.h).
 #include "server/http/reply.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ std::string format_date(std::chrono::sys_seconds at) {
                      time.seconds().count());
 }
 
-// All replies of a second have the same: to format it takes as long as the rest of a head.
+// All replies in a second have the same date: to format it takes as long as the rest of a head.
 const std::string& date_of(std::uint64_t utc_ns) {
   const std::chrono::sys_seconds at(std::chrono::seconds(utc_ns / 1'000'000'000));
   thread_local std::chrono::sys_seconds of = at;
@@ -50,13 +50,13 @@ std::string head_of(const Reply& reply, bool keep_alive, std::uint64_t utc_ns) {
       boost::beast::http::obsolete_reason(static_cast<boost::beast::http::status>(reply.status));
   fmt::format_to(out, "HTTP/1.1 {} {}\r\n", reply.status, reason);
   fmt::format_to(out, "Date: {}\r\n", date_of(utc_ns));
-  // These have no body, and no length either (RFC 9110, section 8.6).
+  // These statuses have no body and no Content-Length (RFC 9110, section 8.6).
   if (reply.status != 204 && reply.status != 304)
     fmt::format_to(out, "Content-Length: {}\r\n",
                    reply.large ? reply.large->bytes : reply.body.size());
   if (!reply.body.empty()) fmt::format_to(out, "Content-Type: {}\r\n", reply.type);
   for (const auto& [name, value] : reply.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
-  // The numbers and jobs of a moment: no cache may keep them, unless the reply says so.
+  // Answers change all the time: no cache may keep them, unless the reply says otherwise.
   const auto& headers = reply.headers;
   if (std::none_of(headers.begin(), headers.end(),
                    [](const auto& one) { return one.first == "Cache-Control"; }))

@@ -12,11 +12,11 @@
 
 namespace carillon::server::http {
 
-// Returns the status line and the headers, with the empty line. The connection closes after the
-// reply unless it is to be kept. `utc_ns` is now, in ns since 1970.
+// Returns the status line, the headers and the empty line. Without keep_alive the connection closes
+// after the reply. `utc_ns` is now, in ns since 1970.
 std::string head_of(const Reply& reply, bool keep_alive, std::uint64_t utc_ns);
 
-// The same for events without an end (text/event-stream), which the end of the connection ends.
+// The same for a stream of events (text/event-stream), which ends when the connection closes.
 std::string head_of_events(std::uint64_t utc_ns);
 
 }  // namespace carillon::server::http

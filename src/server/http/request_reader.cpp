@@ -36,7 +36,7 @@ std::string in_small_letters(std::string_view text) {
   return small;
 }
 
-// A header of this name may come once. A proxy in front may see another one of two than the server.
+// A header that may come only once: of two, a proxy in front may see another one than the server.
 bool is_singular(std::string_view name) {
   constexpr std::array<std::string_view, 5> kSingular = {"host", "authorization", "content-type",
                                                          "idempotency-key", "origin"};
@@ -44,16 +44,16 @@ bool is_singular(std::string_view name) {
          std::find(kSingular.begin(), kSingular.end(), name) != kSingular.end();
 }
 
-// A line that begins with white space goes on with the one before it (obs-fold). The parser joins
-// the two; a proxy in front may take the second one for a header, or for none.
+// A line that begins with white space continues the line before it (obs-fold). The parser joins
+// them; a proxy in front may take the second line for a header, or drop it.
 Problem folded() {
   return Problem(
       kBadRequest,
       "a line of the header begins with a space or a tab; write each header in one line");
 }
 
-// Returns true if a line up to the empty one begins with white space. `lines` begin with a line;
-// the last one may be cut.
+// Returns true if a line before the empty line begins with white space. `lines` begins at the start
+// of a line; its last line may be incomplete.
 bool has_folded_line(std::string_view lines) {
   while (!lines.empty() && lines.front() != '\r') {
     if (lines.front() == ' ' || lines.front() == '\t') return true;
@@ -62,7 +62,7 @@ bool has_folded_line(std::string_view lines) {
   return false;
 }
 
-// `end` is the header of the last chunk, and the trailers.
+// `end` has the header of the last chunk and the trailers.
 bool has_folded_trailer(std::string_view end) {
   return end.find("\n ") != std::string_view::npos || end.find("\n\t") != std::string_view::npos;
 }
@@ -77,7 +77,7 @@ Problem refusal(const beast::error_code& error, std::uint64_t most) {
   return Problem(kBadRequest, "this is no HTTP/1.1 request: " + error.message());
 }
 
-// Returns the parts of a target that is a whole address, as a proxy sends (RFC 9112, 3.2.2).
+// Returns the parts of a whole address, which a proxy sends as the target (RFC 9112, 3.2.2).
 Url parse_address(std::string_view target) {
   try {
     const auto url = split_url(target);
@@ -92,14 +92,14 @@ Url parse_address(std::string_view target) {
                 fmt::format("\"{}\": write a path, or http://HOST and a path", target));
 }
 
-// Returns the parts of a path with its query. The path is what it is also if it begins with //.
+// Returns the parts of a path with its query. A path that begins with // is still a path.
 boost::urls::url_view parse_path(std::string_view path) {
   const auto url = boost::urls::parse_origin_form(path);
   if (!url) throw Problem(kBadRequest, fmt::format("\"{}\": no path", path));
   return *url;
 }
 
-// Headers of one name are one list (RFC 9110, 5.3).
+// Headers of the same name form one list (RFC 9110, 5.3).
 void add_header(Pairs& headers, const beast::http::fields::value_type& field) {
   std::string name = in_small_letters(field.name_string());
   const auto same = std::find_if(headers.begin(), headers.end(),
@@ -111,7 +111,7 @@ void add_header(Pairs& headers, const beast::http::fields::value_type& field) {
   }
 }
 
-// The host of a whole address counts, and not the header (RFC 9112, 3.2.2).
+// A host in the target replaces the header (RFC 9112, 3.2.2).
 void set_host(Pairs& headers, std::string_view host) {
   const auto is_host = [](const auto& header) { return header.first == "host"; };
   const auto found = std::find_if(headers.begin(), headers.end(), is_host);
@@ -150,16 +150,16 @@ void RequestReader::begin() {
 }
 
 // The parser is not eager: it stops behind the header, behind the header of a chunk, and behind a
-// chunk. So what it has when it stops first are the headers, and no trailers; and what it cannot
-// use is one line or one header, whose length has a limit. Its own limit depends on how the bytes
-// are cut, and there is none for the header of a chunk.
+// chunk. So at its first stop it has only the headers, no trailers. Bytes that it cannot use yet
+// are one line or one header, whose length this function limits: the parser's own limit depends on
+// how the bytes are cut, and does not cover the header of a chunk.
 std::size_t RequestReader::read(std::string_view bytes) {
   const auto too_long = make_error_code(beast::http::error::header_limit);
   std::size_t used = 0;
   for (std::size_t taken = 1; taken > 0 && used < bytes.size() && !is_done();) {
     const std::string_view part = bytes.substr(used, kLongestHeader);
-    // The parser uses up whole lines of the header. Looked at before, they are refused for this and
-    // not for what follows them, however they are cut.
+    // The parser takes whole lines of the header. A folded line is found before that, so a request
+    // is refused for the same reason however its bytes are cut.
     if (!parser_->is_header_done() && has_folded_line(part)) throw folded();
     beast::error_code error;
     taken = parser_->put(boost::asio::buffer(part.data(), part.size()), error);
@@ -177,8 +177,8 @@ std::size_t RequestReader::read(std::string_view bytes) {
   return used;
 }
 
-// Beast takes a body whose last encoding is not chunked for none, and its bytes for the next
-// request. A proxy in front may see that otherwise, and take it for part of this one.
+// If the last encoding is not chunked, Beast reads no body, and takes its bytes for the next
+// request. A proxy in front may take them for part of this one.
 void RequestReader::check_header() const {
   namespace http = beast::http;
   const auto& message = parser_->get();

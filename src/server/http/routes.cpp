@@ -1,4 +1,4 @@
-// The table of routes, and how a path is matched (routes.h).
+// The table of routes, and how a path is matched with them (routes.h).
 #include "server/http/routes.h"
 
 #include <fmt/format.h>
@@ -18,12 +18,12 @@ namespace carillon::server::http {
 
 namespace {
 
-// For whoever wants to read what the API is.
+// Anybody may read the description of the API.
 constexpr Rights kOpen{Needs::kNothing, Reach::kNoTube};
 
 constexpr std::string_view kNoAudit;
 
-// The first name of a path is what Reach tells: a tube, a job, a lease or a schedule.
+// Reach says what the first name of a path is: a tube, a job, a lease or a schedule.
 constexpr std::array kRoutes = {
     Route{"GET", "/metrics", {Needs::kRead, Reach::kAllTubes}, answer_metrics},
     Route{"GET",
@@ -46,7 +46,7 @@ std::string_view take_part(std::string_view& path) {
   return part;
 }
 
-// Returns the names if the path has the form of the pattern.
+// Returns the names in the path if it matches the pattern.
 std::optional<std::vector<std::string_view>> match(std::string_view pattern,
                                                    std::string_view path) {
   std::vector<std::string_view> names;
@@ -87,8 +87,8 @@ std::span<const Route> routes() {
 }
 
 Match find_route(std::string_view method, std::string_view path) {
-  // Patterns with a verb go first. If the path has the form of one, the others do not count: there
-  // the verb would be part of a name, and the names that verbs follow have no colon.
+  // Patterns with a verb are tried first. If one matches, patterns without a verb do not count: in
+  // them the verb would be part of a name, and names before a verb have no colon.
   std::string allowed;
   for (const bool with_verb : {true, false}) {
     if (!allowed.empty()) break;

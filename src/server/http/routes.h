@@ -1,13 +1,12 @@
-// Which function answers which request.
+// Finds the function that answers a request.
 //
 //   const Match match = find_route("POST", "/v1/jobs/17:kick");
 //   match.route->answer == &kick_job; match.names == {"17"}
 //
-// A pattern has the parts of a path. A part in braces stands for any text; what follows a colon
-// after it is a verb. Each route declares what it needs of the caller's token; one that does not is
-// no Route. It declares what may come with a request, too: check_input() (of a row: read_request())
-// refuses everything else before a function sees it, so that nothing a client has written is
-// ignored. Thread safety: pure.
+// A pattern has the parts of a path. A part in braces matches any text; a verb follows it after a
+// colon. Each route declares the rights that it needs, and what may come with a request.
+// check_input(), or read_request() for a row of the API, refuses everything else before the
+// function sees it: nothing that a client has written is ignored. Thread safety: pure.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ struct Route {
   std::string_view pattern;
   Rights rights;
   void (*answer)(RequestContext&);
-  // How the audit (feed.h) calls this action of an operator; empty: it is none.
+  // The name of this operator's action in the audit; empty: the audit does not show it.
   std::string_view audited_as = {};
   // The only name that the query may have; empty: there is no query. A row says so by itself.
   std::string_view query = {};
@@ -35,7 +34,7 @@ struct Route {
   const Operation* operation = nullptr;
 };
 
-// All of them.
+// Returns all routes.
 std::span<const Route> routes();
 
 struct Match {
@@ -43,14 +42,14 @@ struct Match {
   std::vector<std::string> names;
 };
 
-// Throws Problem: there is no such path, or it has no such method.
+// Throws Problem if there is no such path, or if the path has no such method.
 Match find_route(std::string_view method, std::string_view path);
 
 // Throws Problem if the query has a name that the route does not know, or one twice, or if there is
 // a body that is neither empty nor {}. Of a row: read_request() does so.
 void check_input(const Route& route, const Request& request);
 
-// The functions, by their files.
+// The functions, by file.
 
 // status.cpp
 void answer_metrics(RequestContext& x);

@@ -16,7 +16,7 @@ namespace carillon::server::http {
 
 namespace {
 
-// So many bytes of events may wait for a listener that is slow. It finds the others in the feed.
+// At most this many bytes of events wait for a slow listener. It gets later events from the feed.
 constexpr std::size_t kMostUnread = 16 << 10;
 
 }  // namespace
@@ -105,7 +105,7 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
     }
     if (state_ != State::kWorking && reader_.is_done() && !asked_) {
       check_whole_request();
-      if (!asked_) continue;  // it was refused
+      if (!asked_) continue;  // the request was refused
     }
     if (state_ == State::kWorking || reader_.is_done()) {
       if (may_append() && !service_.store_has_room()) {
@@ -117,7 +117,7 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
     }
     if (used == bytes.size()) break;
     std::size_t taken = 0;
-    keep_alive_ = false;  // if the request is none, its end cannot be found
+    keep_alive_ = false;  // the end of a bad request cannot be found
     or_answer_problem([&] {
       taken = reader_.read(bytes.substr(used));
       look_at_header();
@@ -130,7 +130,7 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
   return used;
 }
 
-// For a request that has come at once with its body: finds its route, and what it lacks.
+// For a request that comes at once with its body: finds its route, and checks the request.
 void Session::check_whole_request() {
   ++heads_;
   Request request = reader_.take_header();
@@ -146,7 +146,7 @@ void Session::check_whole_request() {
   });
 }
 
-// An older route does not say whether it appends.
+// An older route does not declare whether it appends.
 bool Session::may_append() const {
   const Operation* const next = exchange_ ? exchange_->operation : asked_->match.route->operation;
   return next == nullptr || next->appends == Appends::kYes;
@@ -167,7 +167,7 @@ void Session::require_size(const Match& match, std::uint64_t bytes) {
     throw Problem(kTooLarge, fmt::format("the body of a request may have {} bytes", most));
 }
 
-// Refuses a body for which there is no memory as soon as its size is known.
+// Refuses a body as soon as its size is known, if there is no memory for it.
 void Session::look_at_size() {
   const std::uint64_t bytes = reader_.body_bytes();
   require_size(asked_ ? asked_->match : Match(), bytes);
@@ -209,7 +209,7 @@ void Session::answer(const Route& route) {
   exchange_->answer(std::move(*first));
 }
 
-// Sends the reply, or gets what is needed for it.
+// Sends the reply, or gets what the function has asked for.
 void Session::go_on() {
   while (exchange_->awaits() == RequestContext::Awaits::kBody) {
     const BodyName name{.id = exchange_->awaited_body()};
@@ -246,7 +246,7 @@ void Session::go_on() {
   if (reply) send(*reply);
 }
 
-// The reply ends with the connection: so a client of HTTP/1.0 understands it, too.
+// The reply ends with the connection, so that clients of HTTP/1.0 understand it, too.
 void Session::begin_to_tell(std::uint64_t after) {
   exchange_.reset();
   replies_.add(service_.engine().last_sequence(), head_of_events(service_.now().utc_ns));
@@ -256,7 +256,7 @@ void Session::begin_to_tell(std::uint64_t after) {
   told_ = std::max(after + 1, service_.feed().oldest()) - 1;
 }
 
-// Who may not ask for the audit is not told of it either.
+// A caller who may not read the audit gets no events of it.
 void Session::tell_event() {
   const Feed::Event* const event = service_.feed().after(told_);
   CARILLON_REQUIRE(event != nullptr, told_);
@@ -317,7 +317,8 @@ void Session::or_answer_problem(Action action) {
     refuse(Problem(kFailed, error.what()));
   } catch (const queue::OverLimit& error) {
     refuse(Problem(kNoMemory, error.what()));
-  } catch (const std::invalid_argument& error) {  // only the engine has checked it
+  } catch (
+      const std::invalid_argument& error) {  // the engine has refused a value that only it checks
     refuse(Problem(kBadRequest, error.what()));
   }
 }
@@ -333,7 +334,7 @@ void Session::audit(std::string_view outcome) {
        .outcome = exchange_->outcome.empty() ? std::string(outcome) : exchange_->outcome});
 }
 
-// What is not there may have gone by a change that is not durable yet: so the answer waits for it.
+// The answer waits for the disk: a missing job may be gone by a change that is not durable yet.
 void Session::refuse(const Problem& problem) {
   audit(problem.detail());
   const std::unique_ptr<RequestContext> refused = std::move(exchange_);
@@ -370,7 +371,7 @@ void Session::go_on_sending() {
   state_ = State::kReading;
 }
 
-// The job may be gone meanwhile, and its body with it. The client sees that the reply is too short.
+// The job and its body may be gone meanwhile. The client then sees that the reply is too short.
 void Session::send_piece(const Body& body) {
   if (!body.bytes || body.bytes->empty()) {
     service_.report_cut_reply(

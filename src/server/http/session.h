@@ -1,22 +1,23 @@
-// One HTTP client as a state machine without a socket: bytes in, requests to the functions of the
-// API (routes.h), replies out. The protocol is HTTP/1.1 (RFC 9112), with connections that stay open
-// and requests in a row: they are carried out and answered in the order in which they came.
+// One HTTP client as a state machine without a socket: bytes come in, the functions of the API
+// (routes.h) get requests, and replies go out. The protocol is HTTP/1.1 (RFC 9112). Connections
+// stay open; a client may send several requests at once, which are carried out and answered in
+// their order.
 //
 // Pages of other sites. Any web page can make the browser that shows it send requests to a port of
-// the browser's machine. So a request is refused
-// - whose Origin or Sec-Fetch-Site says that a page of another site has sent it, and
-// - whose Host is a name, and not `localhost` or one that the server was given: a site may let its
-//   own name mean this machine (DNS rebinding).
-// A link may lead from anywhere to what needs no token, such as the pages of the console: the
-// browser shows it to who has followed the link, and the other site sees nothing of it.
+// the browser's machine. So the server refuses a request if
+// - its Origin or Sec-Fetch-Site says that a page of another site has sent it, or
+// - its Host is a name other than `localhost` and the names that the server was given: a site can
+//   give its own name the address of this machine (DNS rebinding).
+// Any page may link to a page that needs no token, such as those of the console: the browser shows
+// it to its user, and the other site cannot read it.
 //
 // Tokens. If the server has tokens, each request shows one: `Authorization: Bearer TOKEN` (RFC
 // 6750). The route says what the token must allow (routes.h). A wrong token closes the connection,
-// so that each try costs a new one. All this is looked at as soon as the header is there: the body
-// of a request that is refused for it is not collected, and the connection closes.
+// so each guess costs a new connection. The token is checked as soon as the header is there: a
+// request that is refused for it gets its connection closed, and its body is not read.
 //
-// Memory. A body is held as long as its request is answered. A request whose body is larger than
-// what there is memory for is refused, and the connection closes.
+// Memory. A body is held as long as its request is answered. If there is no memory for the body,
+// the request is refused and the connection closes.
 //
 // Thread safety: none; all sessions of a service belong to its thread.
 #pragma once
@@ -45,8 +46,8 @@ class Session final : public Protocol {
   // The largest body of a request, in bytes: a thousand jobs of a usual size.
   static constexpr std::uint64_t kLargestRequest = 4 << 20;
 
-  // Connects a client to the engine. The destructor calls close(). `names` are those by which the
-  // server may be called, beside localhost and addresses; they must outlive the session.
+  // Connects a client to the engine. The destructor calls close(). `names` are the names of the
+  // server, besides localhost and addresses; they must outlive the session.
   Session(Service& service, const std::vector<std::string>& names);
   ~Session() override;
 
@@ -54,7 +55,7 @@ class Session final : public Protocol {
   queue::ClientId client() const override { return client_; }
   using Protocol::receive;
   std::size_t receive(std::string_view bytes, std::uint64_t until_ns) override;
-  // A wait for a job ends with no job, and so will every later one.
+  // The wait for a job ends without a job, and so will every later wait.
   void end_of_input() override;
   void deliver(const queue::Delivery& delivery) override;
   void body_read(const Body& body) override;
@@ -88,7 +89,7 @@ class Session final : public Protocol {
   };
 
   void tell_of_the_end();
-  // A request whose header is there, and was checked.
+  // A request whose header was checked.
   struct Asked {
     Request request;
     Match match;
@@ -101,31 +102,31 @@ class Session final : public Protocol {
   void look_at_header();
   void look_at_size();
   static void require_size(const Match& match, std::uint64_t bytes);
-  // Returns what answers the request, which the client may ask for. Throws Problem.
+  // Returns the route of the request if the client has the rights for it. Throws Problem.
   Match check(Request& request);
   void check_host(const Request& request) const;
   static void check_site(const Request& request);
   void check_token(const Request& request, const Match& match);
   void check_tube(const Match& match);
-  // Answers the request as before if it came with an Idempotency-Key that has an answer. Else the
-  // route's function does.
+  // If the request's Idempotency-Key has an answer, sends that again. Else calls the function of
+  // the route.
   void answer(const Route& route);
   void go_on();
-  // Calls `step` with the exchange, and goes on as it asks then.
+  // Calls `step`, and then does what the function has asked for.
   template <class Step>
   void go_on_with(Step step);
   void work();
   void begin_to_tell(std::uint64_t after);
-  // Of the next event. REQUIRES: the feed has one.
+  // Sends the next event. REQUIRES: the feed has one.
   void tell_event();
-  // Calls `action`, and answers with what it throws.
+  // Calls `action`. If it throws, answers with the problem.
   template <class Action>
   void or_answer_problem(Action action);
-  // Tells the audit of the request that has just been carried out, or refused.
+  // Adds the request that was carried out or refused to the audit.
   void audit(std::string_view outcome);
   void refuse(const Problem& problem);
   void send(const Reply& reply);
-  // These send the reply with a large body.
+  // These send a large body.
   void go_on_sending();
   void send_piece(const Body& body);
   void end_reply();
@@ -139,15 +140,15 @@ class Session final : public Protocol {
   State state_ = State::kRequest;
   bool turn_over_ = false;
   bool no_room_ = false;
-  std::optional<Asked> asked_;                // while its body comes, or it waits
+  std::optional<Asked> asked_;                // while its body comes, or while it waits
   std::uint64_t told_ = 0;                    // while kTelling: the number of the last event
-  std::optional<LargeReply> large_;           // while kSending, and kReading for the next piece
-  std::unique_ptr<RequestContext> exchange_;  // of the request that is being answered
-  std::optional<Once> once_;                  // the same, if its answer is to be kept
-  std::string path_;                          // of this request
+  std::optional<LargeReply> large_;           // while kSending; while kReading: for the next piece
+  std::unique_ptr<RequestContext> exchange_;  // the request that is being answered
+  std::optional<Once> once_;                  // the same, if its answer will be kept
+  std::string path_;                          // the path of this request
   bool head_only_ = false;                    // its method is HEAD
   bool input_ended_ = false;
-  bool is_revoked_ = false;  // the token is gone, or allows something else
+  bool is_revoked_ = false;  // the token is gone, or allows other things now
   bool keep_alive_ = true;   // another request may follow
 };
 

@@ -1,4 +1,4 @@
-// http::Session: who the client is, and what it may ask for (session.h).
+// http::Session: checks where a request comes from, and what its client may do (session.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace carillon::server::http {
 
 namespace {
 
-// Its port may be left out, or be empty (RFC 9110, 7.2).
+// The port may be missing or empty (RFC 9110, 7.2).
 std::optional<Authority> read_host(std::string_view host) {
   try {
     const Authority parts = split_authority(host);
@@ -43,7 +43,7 @@ bool is_origin_of(std::string_view origin, std::string_view host) {
   return url && url->authority == host && url->resource.empty();
 }
 
-// A body is a job's, or describes it, as it is: nobody would tell its worker how to decode it.
+// The body must not be encoded: a worker would get it as it is, and not know how to decode it.
 void check_encoding(const Request& request) {
   const std::string_view encoding = request.header("content-encoding");
   if (encoding.empty() || boost::beast::iequals(encoding, "identity")) return;
@@ -52,8 +52,8 @@ void check_encoding(const Request& request) {
       .with("Accept-Encoding", "identity");
 }
 
-// A body of another type is another kind of patch, such as a list of steps (RFC 5789, 2.2). What
-// curl sends by itself says nothing of the body.
+// Another content type means another kind of patch, such as a list of steps (RFC 5789, 2.2). curl
+// sends its type by default: it does not describe the body.
 void check_patch_type(const Request& request) {
   constexpr std::array<std::string_view, 4> kTypes = {"", "application/merge-patch+json", kJsonType,
                                                       "application/x-www-form-urlencoded"};
@@ -64,8 +64,8 @@ void check_patch_type(const Request& request) {
       .with("Accept-Patch", std::string(kTypes[1]));
 }
 
-// Returns true if somebody has followed a link: what is answered becomes a page of its own (Fetch
-// Metadata, https://www.w3.org/TR/fetch-metadata/), and no part of another.
+// Returns true if somebody has followed a link: the answer then becomes a page, not a part of
+// another page (Fetch Metadata, https://www.w3.org/TR/fetch-metadata/).
 bool follows_link(const Request& request) {
   return request.method == "GET" && request.header("sec-fetch-mode") == "navigate" &&
          request.header("sec-fetch-dest") == "document" && request.header("origin").empty();
@@ -139,7 +139,7 @@ void Session::check_token(const Request& request, const Match& match) {
   }
 }
 
-// Of what the first name of the path names. What is not there is left to the route's function.
+// Checks the tube of what the path names. If that does not exist, the route's function says so.
 void Session::check_tube(const Match& match) {
   if (caller_.may_use_all_tubes()) return;
   queue::Engine& engine = service_.engine();
@@ -174,7 +174,7 @@ bool Session::may_go_on() {
   return !is_revoked_;
 }
 
-// What was carried out of the request so far stays. A client that has left gets nothing of this.
+// Parts of the request that were carried out stay so. A client that has left does not get this.
 void Session::tell_of_the_end() {
   const Problem problem =
       is_revoked_

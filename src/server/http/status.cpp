@@ -1,4 +1,4 @@
-// What monitors read (routes.h). It is no row of the API: it is a text of Prometheus.
+// The text for Prometheus (routes.h). It is no row of the API, because it is not JSON.
 #include <memory>
 
 #include "server/http/routes.h"
