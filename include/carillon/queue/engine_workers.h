@@ -74,8 +74,8 @@ class EngineWorkers {
   std::vector<Outcome> release_all(ClientId client, Now now, std::span<const JobId> ids,
                                    std::optional<Priority> priority, Millis delay);
   Outcome bury(ClientId client, Now now, JobId id, Priority priority);
-  // The job's ttr begins anew; this time it lasts `ttr`, if that is given (ms, from kMinTtr to
-  // kMaxTtr: what lies outside becomes the nearer one). Appends nothing.
+  // The job's ttr begins anew; this time it lasts `ttr`, if that is given (ms; it becomes at
+  // least kMinTtr and at most kMaxTtr). Appends nothing.
   Outcome touch(ClientId client, Now now, JobId id, std::optional<Millis> ttr = std::nullopt);
   // The attempt has failed: counts it, adds it to the job's story (retry.h), and buries the job if
   // it was the last one; otherwise makes it ready or delayed. Without a policy no attempt is the

@@ -112,8 +112,8 @@ struct Rule {
   bool shows_null = false;      // in an answer: as null instead of being left out
   std::string_view usual = {};  // the value if the field is left out; for readers of openapi.json
   const Form* form = nullptr;
-  std::string_view format = {};  // of a text, as JSON Schema calls it: date-time
-  bool is_told = false;          // a field of answers alone, of a struct that is read, too
+  std::string_view format = {};  // the name of a text in JSON Schema: date-time
+  bool is_told = false;          // answers have this field, requests do not
   // For an operation that takes a body which is not JSON: that body is this field, and a header
   // Carillon-NAME is one of those fields.
   bool is_body = false;

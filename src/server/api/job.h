@@ -1,4 +1,4 @@
-// A job as the API shows it, and how one is described that is to be put: their fields.
+// The fields of a job in an answer, and of a job in a put.
 //
 //   {"id":17,"tube":"mail","state":"delayed",...}        {"body":"hello","delay":"30s","key":"k"}
 #pragma once
@@ -40,7 +40,7 @@ struct Words<State> {
   static constexpr std::array<std::string_view, 5> all = {"delayed", "ready", "reserved", "buried",
                                                           "dead"};
 };
-// Of a job that has a key. kDone: it is gone, and the key_window is not over.
+// The state of a job that has a key. kDone: it is gone, and the key_window is not over.
 enum class KeyState : std::uint8_t { kDelayed, kReady, kReserved, kBuried, kDead, kDone };
 template <>
 struct Words<KeyState> {
@@ -121,11 +121,11 @@ inline constexpr Shape kShape<Job> = {.name = "Job", .fields = kJobFields};
 // Returns the job without a story, body or worker.
 Job job_of(const queue::JobStats& stats);
 std::vector<Attempt> attempts_of(const std::vector<queue::Attempt>& story);
-// Returns the job's entity tag, in quotes. While it is the same, what is told of the job is, too:
-// nobody has changed it, and it was not reserved, buried, moved or asked to stop.
+// Returns the job's entity tag, in quotes. While it is the same, so is the answer about
+// the job: nobody has changed it, and it was not reserved, buried, moved or asked to stop.
 std::string etag_of(const queue::JobStats& stats);
 
-// What is told of a job that is gone, or that the caller may not read.
+// The answer for a job that is gone, or that the caller may not read.
 struct KnownJob {
   std::uint64_t id = 0;
   std::optional<KeyState> state;
@@ -143,7 +143,7 @@ inline constexpr Shape kShape<KnownJob> = {
 // Returns the state of the job whose key a put has met; none if it has met no key.
 std::optional<KeyState> key_state_of(const queue::PutOutcome& put);
 
-// --- A job that is to be put.
+// --- A job of a put.
 
 struct JobDescription : Attributes {
   Bytes body;

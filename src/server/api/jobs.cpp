@@ -1,4 +1,4 @@
-// Jobs: looked at, changed and cancelled, by their ids or by their keys (jobs.h).
+// Reads, changes and cancels jobs, by their ids or by their keys (jobs.h).
 #include "server/api/jobs.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ bool is_known(const Request& request, std::string_view tag) {
   return request.method == "GET" && (known == "*" || known.find(tag) != std::string_view::npos);
 }
 
-// Answers with the job as it is; the body is none if it is too large.
+// Answers with the job as it is. A body that is too large is left out.
 void answer_with(RequestContext& x, const queue::JobStats& stats,
                  std::optional<std::string_view> body) {
   const auto story = x.engine().story(x.now(), stats.record.id);
@@ -88,7 +88,7 @@ std::string attributes_after(RequestContext& x, queue::JobId id, const JobChange
   }
 }
 
-// To a caller who may change the job, and not look at it.
+// Answers a caller who may change the job, but not read it.
 void answer_changed(RequestContext& x, queue::JobId id, queue::Sequence durable_at) {
   Reply reply{.body = text_of(KnownJob{.id = id, .state = {}}), .durable_at = durable_at};
   if (const auto stats = x.engine().job_stats(x.now(), id))

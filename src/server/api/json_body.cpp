@@ -20,7 +20,7 @@ constexpr std::size_t kMostJson = 1 << 20;
 
 struct Parts {
   std::size_t values = 0;
-  std::size_t members = 0;  // of objects
+  std::size_t members = 0;  // in all objects
 };
 
 // Counts the parts of a JSON, up to `most` values.

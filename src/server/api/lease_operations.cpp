@@ -105,7 +105,7 @@ void bury_or_return(RequestContext& x, const Reserving& reserved, const queue::J
   throw Problem(kFailed, fmt::format("the body of job {} cannot be read: {}", job.id, body.error));
 }
 
-// `body` is none if it is too large: the worker fetches it by its lease.
+// `body` is empty if it is too large: the worker fetches it by its lease.
 void add(RequestContext& x, const Reserving& reserved, const queue::JobView& job,
          std::optional<std::string_view> body) {
   const auto stats = x.engine().job_stats(x.now(), job.id);

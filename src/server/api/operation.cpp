@@ -72,7 +72,7 @@ bool is_batch(const Operation& operation) {
                      [](const Field& one) { return one.is_list && one.type == Type::kObject; });
 }
 
-// Only a body without a needed field may be left out. That of a PATCH, or a put, may not.
+// Only a body without a needed field may be left out: never the body of a PATCH or of a put.
 json::object body_of(const RequestContext& x, Reader& reader) {
   const Operation& operation = *x.operation;
   const bool may_be_empty = operation.method != "PATCH" && !operation.takes_plain_body();

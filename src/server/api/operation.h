@@ -51,13 +51,13 @@ struct Operation {
   std::string_view summary;
   Rights rights;
   Appends appends;
-  FirstAnswer first_answer = FirstAnswer::kInMemory;  // of a GET none is kept
+  FirstAnswer first_answer = FirstAnswer::kInMemory;  // a GET keeps no answer
   std::string_view audited_as = {};                   // empty: the audit does not name it
   unsigned status = 0;                                // 0: 200 with an answer, 204 without one
   std::string_view problems = {};  // the other statuses that it may answer, besides 401 and 403
   std::string_view headers = {};   // that the function reads: parameters of openapi.json
   const Shape* answer = nullptr;   // null: none
-  const Shape* brief = nullptr;    // to who may not see all of the answer; null: none
+  const Shape* brief = nullptr;    // for callers who may not see the whole answer
   std::string_view media = {};     // the type of an answer that is no JSON
   std::string_view answer_headers = {};  // headers of openapi.json
   Success also = {};

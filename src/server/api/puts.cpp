@@ -31,8 +31,8 @@ queue::JobStats stats_of(const queue::JobAsPut& job) {
 }
 
 // Adds to the reply the job that was put, or the one that has its key. The latter may be another
-// client's, so it is shown to whoever may look at it; others learn its state. Of a job that is gone
-// no more is known.
+// client's, so it is shown to whoever may read it; others learn its state. For a job that is gone,
+// the state is all that is known.
 void tell_job(RequestContext& x, const queue::BatchOutcome& batch, Reply& reply) {
   const queue::PutOutcome& put = batch.jobs.front();
   const bool is_met = put.result == queue::PutOutcome::Result::kExists;
@@ -271,7 +271,7 @@ Reply reply_to_put(RequestContext& x, const queue::BatchOutcome& batch) {
       throw drains(x);
     case Result::kTooFast:
       throw too_fast(x, outcome.wait);
-    case Result::kTooMany:  // of one job: never
+    case Result::kTooMany:  // never for a single job
     case Result::kTooFar:
       throw Problem(kBadField, "the job would be due or expire after the year 9999");
   }

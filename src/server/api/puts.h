@@ -36,16 +36,15 @@ inline constexpr Shape kShape<PutKey> = {
 
 // --- What other puts answer, too.
 
-// Says that a job has the key of one that was to be put, or had it and is done: in words, and as
-// the answer.
+// Says that a job has the put's key, or had it and is done: in words, and as the answer.
 std::string told_of_key(const queue::PutOutcome& put);
 Problem taken(const ProblemKind& kind, const queue::PutOutcome& put);
 
 // Returns why the body is too large for a job; an empty text if it is not.
 std::string size_fault(const RequestContext& x, std::string_view body);
 void require_size(const RequestContext& x, std::string_view body);  // throws Problem
-// Says which field of the job at `at` makes it due, or expire, after queue::kLastDue. Of the order
-// only the times count.
+// Says which field of the job at `at` makes it due, or expire, after queue::kLastDue. Only the
+// times of the order count.
 Problem too_far(RequestContext& x, const queue::PutOrder& order, const std::string& at = "");
 // Returns the problem of a job that expires before it is due.
 Problem never_runs(const queue::NeverRuns& refused, bool is_moment, const std::string& at = "");

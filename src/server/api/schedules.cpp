@@ -205,7 +205,7 @@ void trigger_schedule(RequestContext& x, const ScheduleName& asked) {
   x.answer(reply_to_put(x, *batch));
 }
 
-// The schedules that the caller may see, as far as they were looked at.
+// The schedules that the caller may see, as far as the steps have come.
 struct ScheduleList {
   std::size_t most;
   std::string last;  // the name of the last schedule that a step has read

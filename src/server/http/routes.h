@@ -46,7 +46,7 @@ struct Match {
 Match find_route(std::string_view method, std::string_view path);
 
 // Throws Problem if the query has a name that the route does not know, or one twice, or if there is
-// a body that is neither empty nor {}. Of a row: read_request() does so.
+// a body that is neither empty nor {}. For a row, read_request() does so.
 void check_input(const Route& route, const Request& request);
 
 // The functions, by file.

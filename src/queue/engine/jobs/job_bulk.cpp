@@ -1,4 +1,4 @@
-// Here many jobs are cancelled, retried, moved or spread in steps (job_bulk.h).
+// Cancels, retries, moves or spreads many jobs in steps (job_bulk.h).
 
 #include "carillon/queue/job_bulk.h"
 
@@ -30,7 +30,7 @@ std::optional<KeyRecord> key_in(const Store& store, const Tube& tube, const JobR
   return store.find_key(tube.head().record.number, job.extras->key);
 }
 
-// `reason`: empty if any will do.
+// An empty `reason` stands for any.
 bool has_reason(const EngineState& s, const JobRecord& job, const std::string& reason) {
   if (reason.empty()) return true;
   if (!job.buried()) return false;
@@ -44,7 +44,7 @@ void cancel_all(EngineState& s, const Jobs& jobs) {
   for (const JobRecord& job : jobs) s.removals.finish(job);
 }
 
-// The job leaves the one tube as if it was deleted, and enters the other as if it was put.
+// The job leaves one tube as if it was deleted, and enters the other as if it was put.
 void finish_move(EngineState& s, const JobRecord& before, const JobRecord& after) {
   if (LoadedJob* const job = s.jobs.loaded(before.id)) {
     s.jobs.detach(*job);
@@ -80,7 +80,7 @@ void move_all(EngineState& s, const Jobs& jobs, Tube& to) {
   for (std::size_t i = 0; i < jobs.size(); ++i) finish_move(s, jobs[i], moved[i]);
 }
 
-// The tube is made for it if there is none. The jobs keep their group.
+// Makes the tube if it does not exist. The jobs keep their groups.
 void move_all(EngineState& s, const Jobs& jobs, const Tube& from, const std::string& to) {
   Tube& tube = s.tubes.named(to);
   const std::string group = from.is_lane() ? from.record.name : std::string();
@@ -94,8 +94,8 @@ void move_all(EngineState& s, const Jobs& jobs, const Tube& from, const std::str
   }
 }
 
-// Where a spread puts the job. Multiples of the golden ratio, without their whole parts, lie evenly
-// however many there are (Knuth, The Art of Computer Programming 3, section 6.4).
+// Returns where a spread puts the job. The fractional parts of multiples of the golden ratio lie
+// evenly for any number of jobs (Knuth, The Art of Computer Programming 3, section 6.4).
 UtcMs place_of(JobId id, const JobBulk& bulk) {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
   static_assert(kLongestSpread <= UINT32_MAX);
@@ -120,7 +120,7 @@ void spread_all(EngineState& s, const Jobs& jobs, const JobBulk& bulk) {
   for (std::size_t i = 0; i < jobs.size(); ++i) finish_move(s, jobs[i], spread[i]);
 }
 
-// `to`: where the job is to move; null: anywhere.
+// `to`: the tube into which the job must move; null: the bulk is no move.
 bool can_change(const Store& store, const EngineClock& clock, const JobBulk& bulk,
                 const JobRecord& job, JobState state, const Tube* to) {
   if (state == JobState::kReserved) return false;
@@ -133,7 +133,7 @@ bool can_change(const Store& store, const EngineClock& clock, const JobBulk& bul
   return !owner || owner->until != 0;
 }
 
-// Looks at the next jobs, moves the bulk on, and returns those to be changed.
+// Scans the next jobs, moves the bulk on, and returns the jobs to be changed.
 Jobs next_to_change(EngineState& s, Tube& tube, JobBulk& bulk) {
   const Tube* const to = bulk.action == Action::kMove ? s.tubes.find(bulk.to) : nullptr;
   JobListing& list = bulk.list;
@@ -164,7 +164,7 @@ Jobs next_to_change(EngineState& s, Tube& tube, JobBulk& bulk) {
 
 std::string JobBulk::fault() const {
   if (action == Action::kMove && to == list.tube)
-    return "the jobs are to move to the tube that they are in";
+    return "the jobs would move to the tube that they are in";
   if (action != Action::kSpread) return {};
   const JobFilter& filter = list.filter;
   if (filter.due_from == 0 || filter.due_before > kLastDue || filter.due_before <= filter.due_from)

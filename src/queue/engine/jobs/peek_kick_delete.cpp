@@ -25,10 +25,10 @@ JobRecord kicked(const JobRecord& before, const JobHistory& history, const Engin
   return after;
 }
 
-// One call looks at so many lanes of a tube (groups.h) at most.
+// One call visits at most this many lanes of a tube (groups.h).
 constexpr std::size_t kLanesAtOnce = 16;
 
-// Looks for the first delayed job of a lane. Returns false if it is to be looked for further.
+// Searches for the first delayed job of a lane. Returns false if the search must go on.
 bool first_delayed(EngineState& s, Tube& lane, DelayedPeek& peek) {
   const auto found = [&](UtcMs due, JobId id) {
     if (peek.best == DueKey() || DueKey{due, id} < peek.best) peek.best = {due, id};
@@ -58,7 +58,8 @@ FarJobs::Found next_in_lane(EngineState& s, Tube& lane, Kick& kick) {
   if (kick.buried) {
     if (lane.record.buried > 0)
       found.jobs = s.store.scan_buried(lane.record.number, kick.next_burial, limit);
-    // Else one that expires as it is kicked, and is buried again, would be kicked for another one.
+    // Otherwise a job that expires as it is kicked, and is buried again, would be kicked in place
+    // of another one.
     std::erase_if(found.jobs,
                   [&kick](const JobRecord& job) { return job.burial >= kick.burials_before; });
     if (!found.jobs.empty()) kick.next_burial = found.jobs.back().burial + 1;
@@ -75,12 +76,13 @@ FarJobs::Found next_in_lane(EngineState& s, Tube& lane, Kick& kick) {
   return found;
 }
 
-// The same in a tube, in the order of the peeks: the jobs without a group come first, then those of
-// one group after the other. The kick is done if no more can follow.
+// The same in a tube, in the order of the peeks: first the jobs without a group, then the groups
+// one after the other. Sets `done` of the kick if no more can follow.
 std::vector<JobRecord> next_to_kick(EngineState& s, Tube& tube, Kick& kick) {
   Tube* lane = tube.lane_from(kick.lane);
   for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
-    if (lane->is_lane() && lane->record.number != kick.lane) begin_lane(kick);  // that one is gone
+    if (lane->is_lane() && lane->record.number != kick.lane)
+      begin_lane(kick);  // the lane before is gone
     kick.lane = lane->is_lane() ? lane->record.number : 0;
     auto found = next_in_lane(s, *lane, kick);
     if (!found.more) {
@@ -140,7 +142,7 @@ void EngineJobs::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
   if (best && s.jobs.state_of(*best) == JobState::kDelayed) {
     peek.found = s.jobs.view(*best);
   } else {
-    peek = {.found = {}, .any = true};  // it has left meanwhile
+    peek = {.found = {}, .any = true};  // the job has left meanwhile
   }
 }
 
@@ -197,8 +199,8 @@ void EngineJobs::kick(ClientId id, Now now, Kick& kick) {
   s.advance(now);
   Tube& tube = *s.clients.client(id).tube_in_use;
   if (!std::exchange(kick.begun, true)) {
-    // A worker may release the jobs that are kicked, delayed, as fast as they are kicked. So this
-    // kicks no more jobs than there are now.
+    // A worker may release the kicked jobs, delayed, as fast as they are kicked. So this kicks at
+    // most as many jobs as there are now.
     kick.buried = tube.all_buried() > 0;
     if (kick.buried) kick.burials_before = s.appender.next_burial();
     kick.bound = std::min(kick.bound, kick.buried ? tube.all_buried() : tube.all_delayed());

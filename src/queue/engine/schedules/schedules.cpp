@@ -1,4 +1,4 @@
-// Here schedules fire (schedules.h).
+// Fires schedules (schedules.h).
 
 #include "queue/engine/schedules/schedules.h"
 
@@ -72,8 +72,8 @@ std::optional<Occurrence> LoadedSchedule::next(UtcMs after) const {
 }
 
 Occurrence LoadedSchedule::last(UtcMs after, UtcMs until) const {
-  // From `after` on the next one comes by `until`, from `until` on it does not: the two approach
-  // each other.
+  // The next one after `after` comes by `until`; the next one after `until` does not. The two
+  // approach each other.
   for (UtcMs end = until; after + 1 < end;) {
     const UtcMs middle = after + (end - after) / 2;
     const auto found = next(middle);
@@ -146,7 +146,7 @@ void Schedules::arm(LoadedSchedule& schedule) noexcept {
   const auto next = schedule.next(record.decided);
   if (!next) return;
   Tick tick = std::max(now, clock_.tick_of(next->at));
-  // The tick may have come already: if the wall clock was set back by so little that it is no step.
+  // The tick may have passed already: if the wall clock was set back by less than a step.
   if (next->at > clock_.utc()) tick = std::max(tick, now + 1);
   wheel_.schedule(schedule, Moment{tick});
 }
@@ -187,7 +187,8 @@ bool Schedules::is_last_there(const LoadedSchedule& schedule) {
     const std::optional<JobRecord> job = jobs_.record_of(id);
     return job && !job->buried() && is_in_last_tube(schedule, *job);
   } catch (const StoreDamage& why) {
-    // No worker has it, or it would be in memory; and what cannot be read is handed out to nobody.
+    // No worker has the job, or it would be in memory; and a job that cannot be read goes to no
+    // worker.
     appender_.failed("schedule " + schedule.record.name + ": its last job, " + std::to_string(id) +
                      ", cannot be read and counts as gone, so the schedule goes on; save what is "
                      "whole with carillon check --data DIR --salvage NEW: " +
@@ -202,7 +203,7 @@ bool Schedules::is_in_last_tube(const LoadedSchedule& schedule, const JobRecord&
 }
 
 void Schedules::tell(ScheduleEvent event) {
-  constexpr std::size_t kMost = 1'000;  // for an owner that takes none
+  constexpr std::size_t kMost = 1'000;  // for an owner that never takes them
   if (events_.size() < kMost) events_.push_back(std::move(event));
 }
 
@@ -289,7 +290,7 @@ std::optional<Occurrence> Schedules::skip_missed(const LoadedSchedule& schedule,
   const UtcMs utc = clock_.utc();
   const Millis window = asked.catch_up == CatchUp::kAll ? asked.catch_up_window : 0;
   const Millis reach = std::max(window, kOnTime);
-  UtcMs first = utc > reach ? utc - reach : 0;  // of those that fire
+  UtcMs first = utc > reach ? utc - reach : 0;  // the earliest that may fire
   if (next.at >= first) return next;
   if (asked.catch_up == CatchUp::kLast)
     first = std::min(first, last_that_fires(schedule, next, utc));
@@ -376,7 +377,7 @@ Sequence Schedules::store(LoadedSchedule& schedule, ScheduleRecord after) {
 
 void Schedules::stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept {
   ScheduleRecord& record = schedule.record;
-  // Of an occurrence that has waited before, the job may have gone.
+  // If the occurrence has waited before, the job may have gone.
   const bool is_new = after.waiting != record.waiting || after.last_job != record.last_job;
   const bool was_awaited = awaited_.erase(record.last_job) > 0;
   record = std::move(after);
@@ -393,7 +394,7 @@ void Schedules::check_invariants() const {
     const bool comes = !sleeps && (is_free || schedule->next(record.decided));
     if (schedule->armed() == comes) continue;
     std::fprintf(stderr, "the schedule %s is %s\n", name.c_str(),
-                 comes ? "not looked at" : "looked at, and never comes");
+                 comes ? "never visited" : "visited, and never comes");
     std::abort();
   }
 }

@@ -29,10 +29,10 @@ void check_put_rate(const Limits& rate) {
   check(rate);
   if (rate.max_running > 0)
     throw std::invalid_argument("queue engine: the rate of puts has a max_running, " +
-                                std::to_string(rate.max_running) + "; it has none");
+                                std::to_string(rate.max_running) + "; it must have no max_running");
 }
 
-// The bucket begins full: the rate guards the server, and no producer is to wait after a start.
+// The bucket begins full: the rate guards the server, and no producer should wait after a start.
 void Tube::follow_put_rate(std::uint64_t now) noexcept {
   const Limits& rate = record.settings->put_rate;
   if (rate == Limits()) return puts.reset();
