@@ -88,7 +88,7 @@ class Case(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        self.server = daemon.carillon_serve_http(f"{self.folder}/data")
+        self.server = daemon.carillon_serve(f"{self.folder}/data")
         self.server.start()
         self.addCleanup(self.server.__exit__)
         self.notes_file = Path(self.folder) / "notes"

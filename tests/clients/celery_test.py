@@ -177,14 +177,14 @@ class FaultsTest(Case):
         self.assertEqual(len(self.notes("begin-long")), 1)
 
     def test_a_task_that_kills_its_workers_is_buried_in_the_end(self):
-        self.client.set_tube("celery", retry={"max_attempts": 2, "lost": "fails"})
+        self.client.set_tube("celery", retry={"max_attempts": 2, "lost_fails": True})
         for attempt in range(2):
             worker = Worker(self)
             if attempt == 0:
                 celery_app.work.delay("poison", 600)
             self.wait_for("begin-poison", attempt + 1)
             worker.kill()
-        until(lambda: [job.get("dead") for job in self.jobs()] == ["attempts"], "it is dead")
+        until(lambda: [job["state"] for job in self.jobs()] == ["dead"], "it is dead")
 
     def test_a_publish_while_the_server_is_away(self):
         celery_app.tell.delay("before")

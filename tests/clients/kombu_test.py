@@ -198,7 +198,7 @@ class SecuredTest(Case):
             text=True,
         )
         self.token, self.ca = made.stdout.strip(), authority.file
-        secured = daemon.carillon_serve_http(
+        secured = daemon.carillon_serve(
             f"{self.folder}/secured",
             *["--tokens", tokens, "--tls-cert", certificate, "--tls-key", key],
         )

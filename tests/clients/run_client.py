@@ -41,7 +41,7 @@ def main(command: list) -> int:
         sys.exit(f"{command[0]} is not installed; run: scripts/install-packages test")
     with tempfile.TemporaryDirectory() as data:
         if with_http:
-            return run("durable", daemon.carillon_serve_http(data), command)
+            return run("durable", daemon.carillon_serve(data), command)
         codes = [
             run("in memory", daemon.subject_in_memory(), command),
             run("durable", daemon.subject_durable(data), command),

@@ -74,7 +74,7 @@ class SecuredTest(unittest.TestCase):
             capture_output=True,
             text=True,
         ).stdout.strip()
-        server = daemon.carillon_serve_http(
+        server = daemon.carillon_serve(
             os.path.join(folder.name, "data"),
             *["--tokens", tokens, "--tls-cert", certificate, "--tls-key", key],
         )

@@ -71,16 +71,6 @@ def carillon_serve(data: str, *extra: str, environment: Optional[dict] = None) -
     )
 
 
-def carillon_serve_http(data: str, *extra: str) -> "Server":
-    """The same, with HTTP at the port that clients expect it at."""
-    return Server(
-        lambda port: [
-            *(carillon_path(), "serve", "--data", data, "--listen", f"{HOST}:{port}"),
-            *("--http", f"{HOST}:{port + 80}", *extra),
-        ]
-    )
-
-
 def carillon_beanstalkd(*extra: str) -> "Server":
     """`carillon beanstalkd`, in memory unless `-b DIR` is among `extra`."""
     return Server(lambda port: [carillon_path(), "beanstalkd", "-l", HOST, "-p", str(port), *extra])

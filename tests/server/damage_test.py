@@ -104,9 +104,7 @@ class DamageTest(unittest.TestCase):
 
     def test_lists_and_changes_say_that_damage_hides_jobs(self):
         self.flip(b"index")
-        server = self.enterContext(
-            daemon.carillon_serve(self.data, "--scrub", "0", "--http", f"{daemon.HOST}:0")
-        )
+        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "0"))
         at = f"http://{daemon.HOST}:{server.http_port()}"
         pages, url = [], "/v1/tubes/default/jobs?page_size=1000"
         token = ""

@@ -63,7 +63,7 @@ TEST_F(HttpOperators, AListShowsWhatIsKnownOfEachJob) {
                "backoff":{"type":"fixed","initial":"0s","jitter":0}}})"));
   EXPECT_EQ(listed("group=a").size(), 1u);
   EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs?due_after=1700000000").detail(),
-            "?due_after: \"1700000000\": seconds since 1970? The unit is milliseconds");
+            "?due_after: 1700000000: seconds since 1970? The unit is milliseconds");
 }
 
 TEST_F(HttpOperators, ADeadJobIsListedAsSuchWithItsStory) {
@@ -156,7 +156,7 @@ TEST_F(HttpOperators, ATubeForWhichNothingHoldsAnyMoreIsForgotten) {
   EXPECT_EQ(ask("GET", "/v1/tubes/mail").status, 404);
 }
 
-TEST_F(HttpOperators, WhatIsSetForATubeHoldsForItsJobs) {
+TEST_F(HttpOperators, SettingsOfATubeApplyToItsJobs) {
   ask("PATCH", "/v1/tubes/mail",
       R"({"limits":{"max_running":1},"retry":{"max_attempts":1},"retention":"7d"})");
   put(R"({"body":"a"})");

@@ -323,6 +323,7 @@ class OpenApiTest(HttpCase):
             self.statuses(
                 (200, "GET", f"{lease}{token}/body"),
                 (200, "POST", f"{lease}{token}:extend", {"lease": "1m"}),
+                (409, "POST", f"/v1/jobs/{self.job}:bury"),
                 (status, "POST", f"{lease}{token}:{verb}", body),
                 (409, "POST", f"{lease}{token}:{verb}"),
                 (409, "GET", f"{lease}{token}/body"),

@@ -253,6 +253,7 @@ const std::map<std::string_view, Sample> kSamples = {
     {"cancelJob", {"/v1/jobs/{job}", ""}},
     {"getJobBody", {"/v1/jobs/{job}/body", ""}},
     {"kickJob", {"/v1/jobs/{job}:kick", ""}},
+    {"buryJob", {"/v1/jobs/{job}:bury", ""}},
     {"putKey", {"/v1/tubes/mail/keys/key", "x"}},
     {"getKey", {"/v1/tubes/mail/keys/key", ""}},
     {"patchKey", {"/v1/tubes/mail/keys/key", R"({"priority":1})"}},
