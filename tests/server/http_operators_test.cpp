@@ -79,6 +79,65 @@ TEST_F(HttpOperators, ADeadJobIsListedAsSuchWithItsStory) {
 }
 
 // What is shown may be lost in a crash, and what was changed by others come back.
+TEST_F(HttpOperators, ADeadJobSaysWhyItIsDead) {
+  put(R"({"retry":{"max_attempts":1}})");
+  put(R"({"expires_in":"1s","at_expiry":"dead"})");
+  server.engine.fail(reserve(), server.now, 1, {.error = "no"});
+  pass(2'000);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("died"), "attempts");
+  EXPECT_EQ(ask("GET", "/v1/jobs/2").value().at("died"), "expired");
+  EXPECT_EQ(listed("state=dead").at(0).at("died"), "attempts");
+  put("{}");
+  EXPECT_FALSE(ask("GET", "/v1/jobs/3").value().as_object().contains("died"));
+}
+
+TEST_F(HttpOperators, AReservedJobShowsItsWorkerAndWhenItsLeaseEnds) {
+  put(R"({"ttr":"90s"})");
+  reserve();
+  const Answer shown = ask("GET", "/v1/jobs/1");
+  EXPECT_EQ(shown.value().at("worker_base64"), "w7z/");
+  EXPECT_EQ(shown.value().at("lease_ends"), "2023-11-14T22:14:50.000Z");
+  EXPECT_EQ(ask("GET", "/v1/jobs/1", "", "If-None-Match: *\r\n").status, 200)
+      << "the end of the lease is in no tag";
+}
+
+TEST_F(HttpOperators, TheNextJobOfAStateIsShown) {
+  const auto next = [&](const std::string& query) {
+    return ask("GET", "/v1/tubes/mail/next" + query);
+  };
+  EXPECT_EQ(next("").detail(), "tube mail has no ready job");
+  EXPECT_EQ(next("?state=delayed").detail(), "tube mail has no delayed job");
+  EXPECT_EQ(next("?state=buried").status, 404);
+  put(R"({"delay":"2h","body":"later"})");
+  put(R"({"delay":"1h","body":"soon"})");
+  put(R"({"priority":9,"body":"less urgent"})");
+  put(R"({"priority":3,"body":"urgent"})");
+  put(R"({"priority":1,"body":"buried"})");
+  EXPECT_EQ(ask("POST", "/v1/jobs/5:bury").status, 204);
+  EXPECT_EQ(next("").value().at("body"), "urgent");
+  EXPECT_EQ(next("?state=ready").value().at("id"), 4);
+  EXPECT_EQ(next("?state=delayed").value().at("body"), "soon");
+  EXPECT_EQ(next("?state=buried").value().at("id"), 5);
+  EXPECT_EQ(next("?state=dead").status, 400);
+}
+
+// Decision 0125: only a job that is done keeps its key.
+TEST_F(HttpOperators, AJobThatIsDeletedAsDoneKeepsItsKeyForItsWindow) {
+  const auto put_again = [&](const std::string& key) {
+    return put(R"({"key_window":"1h","key":")" + key + "\"}").status;
+  };
+  EXPECT_EQ(put_again("a"), 201);
+  EXPECT_EQ(put_again("b"), 201);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1?done=true").status, 204);
+  EXPECT_EQ(ask("DELETE", "/v1/tubes/mail/keys/b").status, 204);
+  EXPECT_EQ(put_again("a"), 409);
+  EXPECT_EQ(put_again("b"), 201);
+  reserve();
+  EXPECT_EQ(ask("DELETE", "/v1/tubes/mail/keys/b?done=true").status, 409);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/3?done=true&if_reserved=ask").status, 202);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/9?done=true").status, 404);
+}
+
 TEST_F(HttpOperators, AnAnswerLeavesWhenAllThatItTellsIsDurable) {
   put("{}");
   durable = 0;

@@ -255,6 +255,8 @@ const std::map<std::string_view, Sample> kSamples = {
     {"kickJob", {"/v1/jobs/{job}:kick", ""}},
     {"buryJob", {"/v1/jobs/{job}:bury", ""}},
     {"putKey", {"/v1/tubes/mail/keys/key", "x"}},
+    {"peekTube", {"/v1/tubes/clear/next", ""}},
+    {"buryJob", {"/v1/jobs/{job}:bury", ""}},
     {"getKey", {"/v1/tubes/mail/keys/key", ""}},
     {"patchKey", {"/v1/tubes/mail/keys/key", R"({"priority":1})"}},
     {"cancelKey", {"/v1/tubes/mail/keys/key", ""}},

@@ -149,6 +149,7 @@ const std::vector<Case> kRoutes = {
     {"POST /v1/tubes/{tube}:clear", "admin"},
     {"POST /v1/tubes/{tube}:kick", "admin"},
     {"GET /v1/tubes/{tube}/groups", "read"},
+    {"GET /v1/tubes/{tube}/next", "read"},
     {"GET /v1/tubes/{tube}/dead", "read"},
     {"GET /v1/tubes/{tube}/groups/{group}", "read"},
     {"PATCH /v1/tubes/{tube}/groups/{group}", "admin"},

@@ -84,6 +84,11 @@ std::string shortened(std::string_view text) {
 
 }  // namespace
 
+SampleLateness shown_lateness(const Feed::RecentLateness& lateness) {
+  return {
+      .p50 = seconds(lateness.half), .p99 = seconds(lateness.most), .max = seconds(lateness.all)};
+}
+
 Feed::Feed(Service& service) : service_(service), memory_(service.memory()) {}
 
 Feed::~Feed() = default;
@@ -142,7 +147,6 @@ std::string Feed::sample(queue::Now now) const {
   const auto rate = [&](std::uint64_t then, std::uint64_t here) {
     return rounded(static_cast<double>(here - then) / passed);
   };
-  const RecentLateness lateness = this->lateness();
   const Sample told{
       .at = now.utc_ns / 1'000'000,
       .jobs = {.delayed = stats.jobs.delayed,
@@ -156,9 +160,7 @@ std::string Feed::sample(queue::Now now) const {
       .rates = {.put = rate(before.stats.jobs.total, stats.jobs.total),
                 .fired = rate(before.stats.fired, stats.fired),
                 .acked = rate(before.stats.totals.deleted, stats.totals.deleted)},
-      .lateness = {.p50 = seconds(lateness.half),
-                   .p99 = seconds(lateness.most),
-                   .max = seconds(lateness.all)},
+      .lateness = shown_lateness(lateness()),
       .oldest_ready_age = seconds(scrape_ ? scrape_->oldest_ready_age() : std::nullopt),
       .next_due = scrape_ ? scrape_->next_due() : std::nullopt,
       .memory = service_.memory().used(),

@@ -16,6 +16,8 @@ State state_of(queue::JobState state, queue::Death death) {
 }
 static_assert(static_cast<int>(State::kBuried) == static_cast<int>(queue::JobState::kBuried));
 
+static_assert(static_cast<int>(queue::Death::kExpired) - 1 == static_cast<int>(Died::kByExpiry));
+
 Ended ended_of(queue::Ending ending) {
   return static_cast<Ended>(static_cast<int>(ending) - 1);
 }
@@ -32,6 +34,7 @@ Job job_of(const queue::JobStats& stats) {
   if (!stats.group.empty()) job.group = Bytes{stats.group};
   if (!extras.key.empty()) job.key = Bytes{extras.key};
   job.state = state_of(stats.state, extras.death);
+  if (job.state == State::kDead) job.died = static_cast<Died>(static_cast<int>(extras.death) - 1);
   job.priority = record.priority;
   job.due.at = record.due;
   job.ttr.ms = record.ttr;

@@ -52,6 +52,11 @@ template <>
 struct Words<Ended> {
   static constexpr std::array<std::string_view, 3> all = {"failed", "timed_out", "lost"};
 };
+enum class Died : std::uint8_t { kByAttempts, kByExpiry };
+template <>
+struct Words<Died> {
+  static constexpr std::array<std::string_view, 2> all = {"attempts", "expired"};
+};
 
 struct Attempt {
   Moment at;
@@ -72,6 +77,7 @@ struct Job : AllAttributes {
   std::optional<Bytes> group;
   std::optional<Bytes> key;
   State state = State::kReady;
+  std::optional<Died> died;
   queue::Priority priority = 0;
   Moment due;
   Duration ttr;
@@ -95,6 +101,7 @@ inline constexpr auto kJobFields = joined(
                    field<&Job::tube>("tube", "Its tube.", kTubeRule),
                    field<&Job::group>("group", "Its group."), field<&Job::key>("key", "Its key."),
                    field<&Job::state>("state", "Its state."),
+                   field<&Job::died>("died", "Why a dead job is dead."),
                    field<&Job::priority>("priority", "0 is the most urgent."),
                    field<&Job::due>("due", "When it is, or was, due."),
                    field<&Job::ttr>("ttr", "How long a worker may hold it."),
@@ -114,7 +121,7 @@ inline constexpr auto kJobFields = joined(
         field<&Job::body_url>(
             "body_url", "Where a body of more than 262144 bytes is: it is not in this answer."),
         field<&Job::lease>("lease", "The token, if this request has reserved the job."),
-        field<&Job::lease_ends>("lease_ends", "When it is over.")});
+        field<&Job::lease_ends>("lease_ends", "When its worker loses the job.")});
 template <>
 inline constexpr Shape kShape<Job> = {.name = "Job", .fields = kJobFields};
 

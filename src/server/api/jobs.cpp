@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/json/object.hpp>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ void answer_with(RequestContext& x, const queue::JobStats& stats,
   const auto story = x.engine().story(x.now(), stats.record.id);
   Job job = job_of(stats);
   job.attempts = attempts_of(story.value_or(std::vector<queue::Attempt>()));
+  if (!stats.worker.empty()) job.worker = Bytes{stats.worker};
+  if (stats.state == queue::JobState::kReserved)  // what is left was rounded down
+    job.lease_ends = Moment{x.now().utc_ns / 1'000'000 + stats.time_left + 1};
   if (body) {
     job.body = Bytes{std::string(*body)};
   } else {
@@ -43,7 +47,9 @@ void answer_with(RequestContext& x, const queue::JobStats& stats,
 void answer_one(RequestContext& x, queue::JobId id) {
   const auto stats = x.engine().job_stats(x.now(), id);
   if (!stats) throw no_such_job(id);
-  if (std::string tag = etag_of(*stats); is_known(x.request, tag)) {
+  // The end of a lease is in no tag: it moves each time that the worker asks for more time.
+  const bool is_held = stats->state == queue::JobState::kReserved;
+  if (std::string tag = etag_of(*stats); !is_held && is_known(x.request, tag)) {
     return x.answer(
         {.status = 304, .headers = {{"ETag", std::move(tag)}}, .durable_at = stats->durable_at});
   }
@@ -147,8 +153,16 @@ void change_one(RequestContext& x, queue::JobId id, const JobChange& change, que
   }
 }
 
-void cancel_one(RequestContext& x, queue::JobId id, IfReserved if_reserved) {
+// Answers if the job was deleted as done.
+bool finish_one(RequestContext& x, queue::JobId id) {
+  const queue::Outcome outcome = x.engine().remove(x.client(), x.now(), id);
+  if (outcome.done) x.answer({.status = 204, .durable_at = outcome.durable_at});
+  return outcome.done;
+}
+
+void cancel_one(RequestContext& x, queue::JobId id, IfReserved if_reserved, bool done) {
   require_match(x, id);
+  if (done && finish_one(x, id)) return;
   using Result = queue::ChangeOutcome::Result;
   const queue::ChangeOutcome outcome =
       x.engine().cancel(x.now(), id, if_reserved == IfReserved::kAsk);
@@ -186,7 +200,7 @@ void patch_job(RequestContext& x, const ChangeJob& asked, Reader& reader) {
 }
 
 void cancel_job(RequestContext& x, const CancelJob& asked) {
-  cancel_one(x, asked.id, asked.if_reserved);
+  cancel_one(x, asked.id, asked.if_reserved, asked.done);
 }
 
 void kick_job(RequestContext& x, const JobId& asked) {
@@ -207,7 +221,34 @@ void patch_key(RequestContext& x, const ChangeKey& asked, Reader& reader) {
 }
 
 void cancel_key(RequestContext& x, const CancelKey& asked) {
-  cancel_one(x, named_job(x, {asked.tube, asked.key}), asked.if_reserved);
+  cancel_one(x, named_job(x, {asked.tube, asked.key}), asked.if_reserved, asked.done);
+}
+
+void answer_next(RequestContext& x, const PeekTube& asked,
+                 const std::optional<queue::JobView>& found) {
+  if (found) return answer_one(x, found->id);
+  throw Problem(kNotFound, fmt::format("tube {} has no {} job", asked.tube,
+                                       Words<WaitsAs>::all[static_cast<std::size_t>(asked.state)]));
+}
+
+// Each step visits a few of the delayed jobs.
+void peek_delayed(RequestContext& x, const PeekTube& asked,
+                  const std::shared_ptr<queue::DelayedPeek>& peek) {
+  x.engine().peek_delayed(x.client(), x.now(), *peek);
+  if (peek->done) return answer_next(x, asked, peek->found);
+  x.later([asked, peek](RequestContext& then) { peek_delayed(then, asked, peek); });
+}
+
+void peek_tube(RequestContext& x, const PeekTube& asked) {
+  x.use_tube();
+  switch (asked.state) {
+    case WaitsAs::kReady:
+      return answer_next(x, asked, x.engine().peek_ready(x.client(), x.now()));
+    case WaitsAs::kDelayed:
+      return peek_delayed(x, asked, std::make_shared<queue::DelayedPeek>());
+    case WaitsAs::kBuried:
+      return answer_next(x, asked, x.engine().peek_buried(x.client(), x.now()));
+  }
 }
 
 // --- The rows.
@@ -275,6 +316,19 @@ constexpr std::array kJobRows = {
                          .rights = {Needs::kAdmin, Reach::kJob},
                          .appends = Appends::kYes,
                          .problems = "400 404 422"}),
+
+    operation<peek_tube>(
+        {.method = "GET",
+         .path = "/v1/tubes/{tube}/next",
+         .name = "peekTube",
+         .tag = "jobs",
+         .summary =
+             "Shows the job that leaves its state next: that goes out, is due, or is kicked.",
+         .rights = {Needs::kRead, Reach::kTube},
+         .appends = Appends::kNo,
+         .problems = "400 404",
+         .answer = &kShape<Job>,
+         .answer_headers = kTold}),
 
     operation<get_key>({.method = "GET",
                         .path = "/v1/tubes/{tube}/keys/{key}",

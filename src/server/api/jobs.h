@@ -54,13 +54,13 @@ struct JobChange {
 template <class Of>
 inline constexpr std::array kChangeFields = {
     field<&Of::priority, Of>("priority", "0 is the most urgent."),
-    field<&Of::delay, Of>("delay", "From now on. It excludes due."),
-    field<&Of::due, Of>("due", "The past is now."),
+    field<&Of::delay, Of>("delay", "The job is due this long from now."),
+    field<&Of::due, Of>("due", "The job is due then. The past is now."),
     field<&Of::ttr, Of>("ttr", "How long a worker may hold the job.",
                         {.least = queue::kMinTtr, .most = queue::kMaxTtr}),
     field<&Of::body, Of>("body", "A text."),
-    field<&Of::expires_in, Of>(
-        "expires_in", "No worker gets the job from then on. It excludes expires_at.", {.least = 1}),
+    field<&Of::expires_in, Of>("expires_in", "No worker gets the job after this time.",
+                               {.least = 1}),
     field<&Of::expires_at, Of>("expires_at", "The same, as a moment; null: it does not expire."),
     field<&Of::at_expiry, Of>("at_expiry", "What becomes of the job then."),
     field<&Of::content_type, Of>("content_type", "Kept with the job, and given back."),
@@ -92,13 +92,18 @@ struct Words<IfReserved> {
 };
 inline constexpr std::string_view kIfReservedHelp = "ask: its worker is asked to stop.";
 
+inline constexpr std::string_view kDoneHelp =
+    "The work is done: if the job is ready, its key_window begins.";
+
 struct CancelJob {
   std::uint64_t id = 0;
   IfReserved if_reserved = IfReserved::kRefuse;
+  bool done = false;
 };
 inline constexpr std::array kCancelJobFields = {
     field<&CancelJob::id>("id", "The job.", kIdRule),
-    field<&CancelJob::if_reserved>("if_reserved", kIfReservedHelp)};
+    field<&CancelJob::if_reserved>("if_reserved", kIfReservedHelp),
+    field<&CancelJob::done>("done", kDoneHelp)};
 template <>
 inline constexpr Shape kShape<CancelJob> = {.name = "CancelJob", .fields = kCancelJobFields};
 
@@ -106,12 +111,30 @@ struct CancelKey {
   std::string tube;
   std::string key;
   IfReserved if_reserved = IfReserved::kRefuse;
+  bool done = false;
 };
 inline constexpr auto kCancelKeyFields =
     joined(kInTubeFields<CancelKey>,
-           std::array{field<&CancelKey::if_reserved>("if_reserved", kIfReservedHelp)});
+           std::array{field<&CancelKey::if_reserved>("if_reserved", kIfReservedHelp),
+                      field<&CancelKey::done>("done", kDoneHelp)});
 template <>
 inline constexpr Shape kShape<CancelKey> = {.name = "CancelKey", .fields = kCancelKeyFields};
+
+// The states whose next job can be asked for.
+enum class WaitsAs : std::uint8_t { kReady, kDelayed, kBuried };
+template <>
+struct Words<WaitsAs> {
+  static constexpr std::array<std::string_view, 3> all = {"ready", "delayed", "buried"};
+};
+struct PeekTube {
+  std::string tube;
+  WaitsAs state = WaitsAs::kReady;
+};
+inline constexpr std::array kPeekTubeFields = {
+    field<&PeekTube::tube>("tube", "The tube.", kTubeRule),
+    field<&PeekTube::state>("state", "The state of the job.", {.usual = "ready"})};
+template <>
+inline constexpr Shape kShape<PeekTube> = {.name = "PeekTube", .fields = kPeekTubeFields};
 
 struct CancelAsked {
   bool cancel_requested = true;

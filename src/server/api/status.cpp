@@ -36,7 +36,10 @@ void get_stats(RequestContext& x, const AskedNothing&) {
                                       .jobs = stats.jobs,
                                       .tubes = stats.tubes,
                                       .waiting = stats.waiting,
+                                      .fired = stats.fired,
+                                      .deleted = stats.totals.deleted,
                                       .timeouts = stats.timeouts,
+                                      .lateness = shown_lateness(x.service().feed().lateness()),
                                       .connections = counters.connections,
                                       .connections_total = counters.total_connections,
                                       .draining = x.service().draining()}));

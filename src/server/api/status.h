@@ -52,6 +52,23 @@ inline constexpr std::array kHealthFields = {field<&Health::status>("status", "H
 template <>
 inline constexpr Shape kShape<Health> = {.name = "Health", .fields = kHealthFields};
 
+struct SampleLateness {
+  std::optional<double> p50;
+  std::optional<double> p99;
+  std::optional<double> max;
+};
+inline constexpr std::array kSampleLatenessFields = {
+    field<&SampleLateness::p50>("p50", "Half of the jobs were at most this late.",
+                                {.shows_null = true}),
+    field<&SampleLateness::p99>("p99", "99 % were.", {.shows_null = true}),
+    field<&SampleLateness::max>("max", "All were.", {.shows_null = true})};
+template <>
+inline constexpr Shape kShape<SampleLateness> = {.name = "SampleLateness",
+                                                 .fields = kSampleLatenessFields};
+
+// In seconds, as every answer has it.
+SampleLateness shown_lateness(const Feed::RecentLateness& lateness);
+
 struct ServerStats {
   std::string version;
   std::string id;
@@ -61,7 +78,10 @@ struct ServerStats {
   queue::JobCounts jobs;
   std::uint64_t tubes = 0;
   std::uint64_t waiting = 0;
+  std::uint64_t fired = 0;
+  std::uint64_t deleted = 0;
   std::uint64_t timeouts = 0;
+  SampleLateness lateness;
   std::uint64_t connections = 0;
   std::uint64_t connections_total = 0;
   bool draining = false;
@@ -75,7 +95,10 @@ inline constexpr std::array kServerStatsFields = {
     field<&ServerStats::jobs>("jobs", "Jobs of all tubes, by state."),
     field<&ServerStats::tubes>("tubes", "How many tubes."),
     field<&ServerStats::waiting>("waiting", "Workers that wait for a job."),
+    field<&ServerStats::fired>("fired", "Delayed jobs that were due, since the start."),
+    field<&ServerStats::deleted>("deleted", "Jobs that were deleted, since the start."),
     field<&ServerStats::timeouts>("timeouts", "Jobs whose workers were too slow, since the start."),
+    field<&ServerStats::lateness>("lateness", "Of the jobs of the last ten seconds, in seconds."),
     field<&ServerStats::connections>("connections", "Open ones, of both protocols."),
     field<&ServerStats::connections_total>("connections_total", "All since the start."),
     field<&ServerStats::draining>("draining", "Puts are refused (SIGUSR1).")};
@@ -130,20 +153,6 @@ inline constexpr std::array kSampleRatesFields = {
     field<&SampleRates::acked>("acked", "Jobs deleted per second.")};
 template <>
 inline constexpr Shape kShape<SampleRates> = {.name = "SampleRates", .fields = kSampleRatesFields};
-
-struct SampleLateness {
-  std::optional<double> p50;
-  std::optional<double> p99;
-  std::optional<double> max;
-};
-inline constexpr std::array kSampleLatenessFields = {
-    field<&SampleLateness::p50>("p50", "Half of the jobs were at most this late.",
-                                {.shows_null = true}),
-    field<&SampleLateness::p99>("p99", "99 % were.", {.shows_null = true}),
-    field<&SampleLateness::max>("max", "All were.", {.shows_null = true})};
-template <>
-inline constexpr Shape kShape<SampleLateness> = {.name = "SampleLateness",
-                                                 .fields = kSampleLatenessFields};
 
 struct Sample {
   std::uint64_t at = 0;

@@ -157,6 +157,7 @@ Tube tube_of(const queue::TubeStats& stats) {
             .using_ = stats.using_,
             .watching = stats.watching,
             .waiting = stats.waiting,
+            .deleted = stats.deletes,
             .puts_too_fast = stats.puts_too_fast,
             .dead_deleted = stats.dead_deleted,
             .paused = stats.pause > 0,

@@ -36,6 +36,7 @@ struct Tube {
   std::uint64_t using_ = 0;
   std::uint64_t watching = 0;
   std::uint64_t waiting = 0;
+  std::uint64_t deleted = 0;
   std::uint64_t puts_too_fast = 0;
   std::uint64_t dead_deleted = 0;
   bool paused = false;
@@ -52,6 +53,8 @@ inline constexpr std::array kTubeFields = {
     field<&Tube::using_>("using", "Clients of port 11300 whose puts go to it."),
     field<&Tube::watching>("watching", "Clients of port 11300 that watch it."),
     field<&Tube::waiting>("waiting", "Workers that wait for a job of it."),
+    field<&Tube::deleted>("deleted",
+                          "Jobs that clients have deleted since the server has started."),
     field<&Tube::puts_too_fast>("puts_too_fast", "Puts that its put_rate has refused."),
     field<&Tube::dead_deleted>("dead_deleted", "Dead jobs that its retention has deleted."),
     field<&Tube::paused>("paused", "No job goes out."),
