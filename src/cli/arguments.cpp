@@ -119,6 +119,11 @@ std::string parse_tube(std::string_view text) {
   return std::string(text);
 }
 
+std::string parse_key(const std::string& text) {
+  if (server::is_key(text)) return text;
+  throw std::invalid_argument(fmt::format("\"{}\": a key has {}", text, server::kKeyRule));
+}
+
 CLI::App& add_subcommand(CLI::App& app, const std::string& name, std::string_view footer) {
   return *app.add_subcommand(name)->footer(std::string(footer));
 }

@@ -54,15 +54,26 @@ std::string value_name(const server::Field& field) {
       return "DURATION";
     case Type::kMoment:
       return "WHEN";
+    case Type::kWord: {
+      std::string words;
+      for (const std::string_view word : field.words)
+        words.append(words.empty() ? "" : "|").append(word);
+      constexpr std::size_t kShort = 12;
+      return words.size() <= kShort ? words : "WORD";
+    }
     default:
       return label_in(field.name, field.name).value_or("TEXT");
   }
 }
 
-// The sentence without its end, in lines that fit beside the option's name.
+// The sentence without its end, in lines that fit beside the option's name. What is null in JSON is
+// "never" here.
 std::string description_of(const server::Field& field) {
   constexpr std::size_t kWidth = 52;
-  std::string_view text = field.help;
+  std::string sentence(field.help);
+  const std::size_t null = field.is_patch ? sentence.find("null") : sentence.npos;
+  if (null != sentence.npos) sentence.replace(null, 4, "never");
+  std::string_view text = sentence;
   if (text.ends_with('.')) text.remove_suffix(1);
   std::string lines;
   std::size_t used = 0;
@@ -80,7 +91,10 @@ std::string description_of(const server::Field& field) {
 json::value value_of(const server::Field& field, const std::string& text) {
   std::uint64_t number = 0;
   const char* const end = text.data() + text.size();
+  if (field.is_patch && text == "never") return nullptr;
   if (field.type == Type::kMoment) return parse_moment(text);
+  if (field.type == Type::kDuration)
+    return json::value(fmt::format("{}ms", server::parse_duration(text).count()));
   const bool is_number = field.type == Type::kNumber &&
                          std::from_chars(text.data(), end, number).ptr == end && !text.empty();
   return is_number ? json::value(number) : json::value(text);
@@ -114,15 +128,16 @@ void Asked::add(CLI::App& command, const server::Shape& shape, const AskedOption
     const std::string pointer = at + "/" + std::string(field.name);
     if (label_in(options.without, field.name) || label_in(options.positionals, field.name))
       continue;
+    const std::string name =
+        option_named(label_in(options.names, field.name).value_or(std::string(field.name)));
     if (field.type == Type::kObject) {
       add(command, *field.shape, options, pointer);
     } else if (field.type == Type::kFlag) {
-      const std::string name = option_named(field.name);
       add_flag(
           command, name, [this, pointer, name] { set(pointer, true, name); },
           description_of(field));
     } else {
-      add_one(command, field, pointer, option_named(field.name));
+      add_one(command, field, pointer, name);
     }
   }
 }

@@ -33,6 +33,8 @@ struct AskedOptions {
   std::string_view optional = {};
   // Fields that the command sets by itself, or not at all.
   std::string_view without = {};
+  // Fields whose options have other names: "priority:pri due:at".
+  std::string_view names = {};
 };
 
 class Asked {

@@ -344,13 +344,6 @@ std::optional<StatsFields> Client::stats_tube(std::string_view tube) {
   return ask_stats(fmt::format("stats-tube {}", tube));
 }
 
-namespace {
-
-constexpr std::string_view kItem = "- ";
-constexpr std::string_view kIndent = "  ";
-
-}  // namespace
-
 bool Client::name(std::string_view name) {
   const std::string command = fmt::format("name-client {}", name);
   const std::string reply = ask(command);
@@ -395,25 +388,6 @@ FailAnswer Client::fail(std::uint64_t id, std::string_view error, const FailOpti
   return answer;
 }
 
-ChangeAnswer Client::ask_to_change(const std::string& command, std::string_view done,
-                                   const std::optional<std::string>& body) {
-  if (body) stream_.send(command + "\r\n" + *body);
-  const std::string reply = ask(body ? "" : command);
-  if (reply.starts_with(done)) return ChangeAnswer::kDone;
-  if (reply.starts_with("IS_RESERVED ")) return ChangeAnswer::kReserved;
-  if (reply == "NOT_FOUND") return ChangeAnswer::kNone;
-  if (reply == "OUT_OF_RANGE")
-    throw Failure("the job would be due after the year 9999; the server refused it");
-  if (reply.starts_with(kBadOption)) throw Failure(reply.substr(kBadOption.size()));
-  if (body) refuse_put(command, reply, body->size());
-  throw_unexpected(command, reply);
-}
-
-ChangeAnswer Client::bury_job(const std::string& job, const std::string& options) {
-  return ask_to_change(fmt::format("bury-job {}{}{}", job, options.empty() ? "" : " ", options),
-                       "BURIED ");
-}
-
 bool Client::pause_tube(std::string_view tube, std::uint32_t seconds) {
   return ask_whether(fmt::format("pause-tube {} {}", tube, seconds), "PAUSED");
 }
@@ -423,37 +397,6 @@ void Client::set_tube(std::string_view tube, const std::string& options) {
   const std::string reply = ask(command);
   if (reply.starts_with(kBadOption)) throw Failure(reply.substr(kBadOption.size()));
   if (reply != "SET") throw_unexpected(command, reply);
-}
-
-std::optional<Job> Client::peek(const std::string& job) {
-  const std::string command = fmt::format("peek-job {}", job);
-  return read_job(command, ask(command), "FOUND", "NOT_FOUND");
-}
-
-std::optional<StatsFields> Client::show_job(const std::string& job) {
-  return ask_stats(fmt::format("show-job {}", job));
-}
-
-std::optional<StatsFields> Client::show_job(std::uint64_t id) {
-  return knows_own_verbs_ ? show_job(std::to_string(id)) : stats_job(id);
-}
-
-// The reply is a line "---", and then the fields of each attempt: the first after "- ", the others
-// after two spaces.
-std::vector<StatsFields> Client::story(std::uint64_t id) {
-  const std::string command = fmt::format("story-job {}", id);
-  const std::string reply = ask(command);
-  if (reply == "NOT_FOUND") return {};
-  std::istringstream lines(read_data(number_after(command, reply, "OK")));
-  std::vector<std::string> attempts;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(kItem)) attempts.emplace_back("---\n");
-    if (line.size() > kIndent.size() && !attempts.empty())
-      attempts.back() += line.substr(kIndent.size()) + "\n";
-  }
-  std::vector<StatsFields> story;
-  for (const std::string& attempt : attempts) story.push_back(parse_stats(attempt));
-  return story;
 }
 
 }  // namespace carillon::cli

@@ -101,13 +101,6 @@ struct ListPage {
   bool incomplete = false;
 };
 
-// What became of a change to a job that nobody may have reserved.
-enum class ChangeAnswer : std::uint8_t {
-  kDone,
-  kReserved,  // a worker holds the job: nothing was changed
-  kNone,      // there is no such job
-};
-
 // What a touch has found.
 enum class TouchAnswer : std::uint8_t {
   kTouched,
@@ -194,9 +187,6 @@ class Client {
 
   // Returns false if there is no such job, or another connection has reserved it.
   bool delete_job(std::uint64_t id);
-  // The same for each of up to 1 000 jobs, with one command if the server is Carillon.
-  std::vector<bool> delete_jobs(const std::vector<std::uint64_t>& ids);
-
   // release(), bury() and touch() act on a job that this client has reserved. They return false if
   // the client does not hold it, for example because its ttr ran out.
   bool release(std::uint64_t id, std::uint32_t priority, std::chrono::milliseconds delay);
@@ -208,10 +198,6 @@ class Client {
   // The attempt has failed. Of `error` the server keeps 1 000 bytes.
   FailAnswer fail(std::uint64_t id, std::string_view error, const FailOptions& options);
 
-  // Buries a job that nobody has reserved; `job` is its id, or key=KEY in the used tube, `options`
-  // as bury-job takes them (docs/protocol.md): "pri=7".
-  ChangeAnswer bury_job(const std::string& job, const std::string& options);
-
   // Lets no job of the tube be reserved for so many seconds; 0 ends that. Returns false if there is
   // no such tube. The longest pause, of 136 years, is one until the tube is resumed.
   static constexpr std::uint32_t kPauseForGood = std::numeric_limits<std::uint32_t>::max();
@@ -220,9 +206,6 @@ class Client {
   void set_tube(std::string_view tube, const std::string& options);
 
   std::optional<Job> peek(std::uint64_t id);
-  // `job` as in bury_job().
-  std::optional<Job> peek(const std::string& job);
-
   // Acts on the used tube.
   std::optional<Job> peek(PeekState state);
 
@@ -246,13 +229,6 @@ class Client {
   std::optional<ListPage> list_groups(std::string_view tube, const std::string& options);
   StatsFields stats();
   std::optional<StatsFields> stats_job(std::uint64_t id);
-  // As stats_job(), and with more fields; `job` as in bury_job().
-  std::optional<StatsFields> show_job(const std::string& job);
-  // The same; as stats_job() after name() was false.
-  std::optional<StatsFields> show_job(std::uint64_t id);
-  // Returns the last failed attempts of a job, the earliest first: each a list of fields (time,
-  // ending, worker, error).
-  std::vector<StatsFields> story(std::uint64_t id);
   std::optional<StatsFields> stats_tube(std::string_view tube);
 
   // Throws Failure if the server does not know `verb`: it would carry out the body that follows the
@@ -271,7 +247,6 @@ class Client {
   std::vector<bool> delete_each(std::span<const std::uint64_t> ids);
   std::vector<std::optional<Job>> peek_each(std::span<const std::uint64_t> ids);
   std::vector<std::optional<StatsFields>> stats_of_each(std::span<const std::uint64_t> ids);
-  std::vector<std::optional<StatsFields>> stats_of_tubes(std::span<const std::string> tubes);
   // Returns at most `most` jobs of the watched tubes, without waiting for any.
   std::vector<Job> reserve_now(std::size_t most);
 
@@ -293,8 +268,6 @@ class Client {
   PutAnswer read_put(const std::string& command, const std::string& reply, std::size_t body_size);
   std::optional<PutAnswer> put_answer(const std::string& command, const std::string& reply) const;
   std::string ask(const std::string& command, Patience patience = kPatience);
-  ChangeAnswer ask_to_change(const std::string& command, std::string_view done,
-                             const std::optional<std::string>& body = std::nullopt);
   template <class Commands, class Read>
   void ask_all(const Commands& commands, Read read);
   std::vector<std::string> read_names(const std::string& command, const std::string& reply);

@@ -99,27 +99,6 @@ std::vector<std::string> commands_for(std::string_view verb, std::span<const std
 
 }  // namespace
 
-std::vector<bool> Client::delete_jobs(const std::vector<std::uint64_t>& ids) {
-  std::vector<bool> deleted;
-  const std::string data = fmt::format("{}", fmt::join(ids, " "));
-  const std::string command = fmt::format("delete-jobs {}", data.size());
-  const std::string reply = ids.size() > 1 ? ask(command + "\r\n" + data) : "";
-  if (reply.starts_with("JOBS ")) {
-    for (const std::string& line : read_lines(command, reply, ids.size())) {
-      if (line.starts_with("INTERNAL_ERROR ")) throw_unexpected(command, "INTERNAL_ERROR");
-      deleted.push_back(line.starts_with("DELETED "));
-    }
-    return deleted;
-  }
-  if (reply == "UNKNOWN_COMMAND") {
-    stream_.read_line();  // the ids are no command, either
-  } else if (!reply.empty()) {
-    throw_unexpected(command, reply);
-  }
-  for (const std::uint64_t id : ids) deleted.push_back(delete_job(id));
-  return deleted;
-}
-
 // Those that came too fast are sent once more, after a rest.
 std::vector<PutAnswer> Client::put_each(std::span<const NewJob> jobs) {
   std::vector<PutAnswer> answers(jobs.size());
@@ -206,16 +185,6 @@ std::vector<std::optional<StatsFields>> Client::stats_of_each(std::span<const st
     stats.push_back(read_stats(command, reply));
   };
   ask_all(commands_for("stats-job", ids), read);
-  return stats;
-}
-
-std::vector<std::optional<StatsFields>> Client::stats_of_tubes(std::span<const std::string> tubes) {
-  std::vector<std::optional<StatsFields>> stats;
-  std::vector<std::string> commands;
-  for (const std::string& tube : tubes) commands.push_back("stats-tube " + tube);
-  ask_all(commands, [&](const std::string& command, const std::string& reply) {
-    stats.push_back(read_stats(command, reply));
-  });
   return stats;
 }
 

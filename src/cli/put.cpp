@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "carillon/queue/job.h"
+#include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
@@ -20,6 +21,7 @@
 #include "cli/line_batches.h"
 #include "cli/output.h"
 #include "server/api/attributes.h"
+#include "server/api/jobs.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
 #include "server/text/duration.h"
@@ -138,18 +140,14 @@ void print(const std::string& text, std::uint64_t id) {
   }
 }
 
-// Returns when the job is due, in UTC ms. Only the server knows, since its clock decides, and which
-// part of a spread the job got; `sent_at` and this machine's clock have to do for beanstalkd, and
-// for a job that is gone or that the token may not read. Returns nothing if they will not do.
-std::optional<std::uint64_t> due_of(Client& client, std::uint64_t id, const PutOptions& options,
-                                    std::uint64_t sent_at) {
+// Returns when the job is due, in UTC ms. Only the server knows that: its clock decides, and it has
+// chosen the part of a spread. `sent_at` and this machine's clock are used if the server has no
+// HTTP, and if the job is gone or the token may not read it. Returns nothing if that is not enough.
+std::optional<std::uint64_t> due_of(const ServerAddress& server, std::uint64_t id,
+                                    const PutOptions& options, std::uint64_t sent_at) {
   try {
-    const auto shown = client.show_job(std::to_string(id));
-    if (shown && shown->has("due")) {
-      // A time in the past is now.
-      return std::max(server::parse_timestamp(shown->text("due")),
-                      server::parse_timestamp(shown->text("created")));
-    }
+    const auto job = Api(server).call<server::Job>("getJob", server::JobId{id});
+    return std::max(job.due.at, job.created.at);  // a time in the past is now
   } catch (const Failure&) {
     // The job was put all the same.
   }
@@ -220,7 +218,7 @@ int put(const Request& request) {
     print(met_json(id, request.tube, replaced ? "replaced" : "exists", answer.state), id);
     return kSuccess;
   }
-  print(put_json(id, request.tube, due_of(client, id, request.options, sent_at)), id);
+  print(put_json(id, request.tube, due_of(request.server, id, request.options, sent_at)), id);
   return kSuccess;
 }
 

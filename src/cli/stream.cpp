@@ -41,7 +41,7 @@ using boost::system::system_error;
 using Endpoint = server::ClientConnection::Endpoint;
 
 constexpr std::chrono::seconds kConnectLimit{5};
-constexpr std::size_t kLongestAnswer = 64 << 20;
+constexpr std::size_t kLongestAnswer = (1 << 30) + (1 << 20);  // the largest body, and a little
 
 // A worker may wait for hours in a reserve. Keep-alive detects within 60 s that the server's
 // machine is gone.

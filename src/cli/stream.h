@@ -78,7 +78,7 @@ class Stream {
   std::string read_exactly(std::size_t count);
 
   // Sends a request and returns the answer. Throws Failure if the other end does not speak HTTP, or
-  // if the answer is longer than 64 MiB. REQUIRES: no line was sent.
+  // if the answer is longer than any job. REQUIRES: no line was sent.
   server::HttpAnswer ask(const server::HttpRequest& request, Patience patience = kPatience);
   // Returns false if no further request may be sent: the server has closed the connection.
   bool is_open();

@@ -1,23 +1,29 @@
 // `carillon top`: what the server does, each second, on the terminal.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
-#include "cli/top_source.h"
 #include "cli/top_view.h"
 #include "cli/wait.h"
+#include "server/api/due.h"
+#include "server/api/page.h"
 
 namespace carillon::cli {
 namespace {
@@ -41,6 +47,102 @@ struct Request {
   bool once = false;
   bool json = false;
 };
+
+std::uint64_t utc_now_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(now).count());
+}
+
+void add_rates(TopSnapshot& shot, const TopSnapshot& before, double seconds) {
+  const auto rate = [seconds](std::uint64_t then, std::uint64_t now) {
+    return seconds > 0 && now >= then ? static_cast<double>(now - then) / seconds : 0.0;
+  };
+  shot.put_rate = rate(before.stats.jobs.total, shot.stats.jobs.total);
+  shot.fired_rate = rate(before.stats.fired, shot.stats.fired);
+  shot.delete_rate = rate(before.stats.deleted, shot.stats.deleted);
+  std::map<std::string_view, const server::Tube*> tubes;
+  for (const TopTube& one : before.tubes) tubes[one.tube.name] = &one.tube;
+  for (TopTube& one : shot.tubes) {
+    const auto found = tubes.find(one.tube.name);
+    if (found == tubes.end()) continue;
+    one.put_rate = rate(found->second->jobs.total, one.tube.jobs.total);
+    one.delete_rate = rate(found->second->deleted, one.tube.deleted);
+  }
+}
+
+// Asks the server for what it does.
+class TopSource {
+ public:
+  // A wait for the server throws Interrupted once `interrupt_fd` is readable.
+  TopSource(const ServerAddress& server, int interrupt_fd) : api_(server, interrupt_fd) {}
+
+  // Throws Unavailable if the server does not answer: the next call connects again. Throws Failure
+  // if that will not help.
+  TopSnapshot take();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void find_storms(const TopSnapshot& shot);
+
+  Api api_;
+  Clock::time_point at_;
+  std::optional<TopSnapshot> before_;
+  Clock::time_point storms_at_;
+  std::vector<TopStorm> storms_;
+};
+
+TopSnapshot TopSource::take() {
+  constexpr std::uint32_t kMostTubes = 200;
+  constexpr std::chrono::seconds kBetweenStorms{5};
+  const auto before = std::exchange(before_, std::nullopt);
+  const Clock::time_point now = Clock::now();
+  TopSnapshot shot;
+  shot.at = utc_now_ms();
+  shot.server = to_string(api_.server());
+  shot.stats = api_.call<server::ServerStats>("getStats", server::AskedNothing{});
+  const auto page = api_.call<server::TubePage>("listTubes", server::ListByName{kMostTubes, ""});
+  for (const server::Tube& tube : page.tubes) shot.tubes.push_back({.tube = tube});
+  shot.all_tubes = page.next_page_token ? shot.stats.tubes : page.tubes.size();
+  if (!before || now - storms_at_ >= kBetweenStorms) {
+    storms_at_ = now;
+    find_storms(shot);
+  }
+  shot.storms = storms_;
+  if (before && before->stats.id == shot.stats.id)
+    add_rates(shot, *before, std::chrono::duration<double>(now - at_).count());
+  at_ = now;
+  before_ = shot;
+  return shot;
+}
+
+// A storm is a minute with a tenth of a tube's delayed jobs, and at least kLeast. Only the tubes
+// with the most delayed jobs are asked about.
+void TopSource::find_storms(const TopSnapshot& shot) {
+  constexpr std::uint64_t kLeast = 20;
+  constexpr std::uint64_t kShare = 10;
+  constexpr std::size_t kMostTubes = 5;
+  storms_.clear();
+  std::vector<server::Tube> tubes;
+  for (const TopTube& one : shot.tubes)
+    if (one.tube.jobs.delayed >= kLeast) tubes.push_back(one.tube);
+  std::sort(tubes.begin(), tubes.end(), [](const server::Tube& a, const server::Tube& b) {
+    return a.jobs.delayed > b.jobs.delayed;
+  });
+  if (tubes.size() > kMostTubes) tubes.resize(kMostTubes);
+  for (const server::Tube& tube : tubes) {
+    server::GetDue asked;
+    asked.tube = tube.name;
+    try {
+      for (const auto& span : api_.call<server::Due>("getDue", asked).spans)
+        if (span.jobs >= std::max(kLeast, tube.jobs.delayed / kShare))
+          storms_.push_back({tube.name, span.from.at, span.jobs, span.estimated});
+    } catch (const Refusal&) {  // the tube is gone
+    }
+  }
+  std::sort(storms_.begin(), storms_.end(),
+            [](const TopStorm& a, const TopStorm& b) { return a.from < b.from; });
+}
 
 // Asks the server each second, in a thread of its own, so that a key counts at once whatever the
 // server does.
@@ -123,8 +225,8 @@ void print(const Request& request, const StopSignals& stop) {
 }
 
 void show(const Request& request, const StopSignals& stop) {
-  constexpr std::chrono::milliseconds kGlance{100};  // so soon what has come is shown
-  Stream::connect(request.server, stop.fd());        // a signal ends this wait, too
+  constexpr std::chrono::milliseconds kGlance{100};  // news are shown after this time
+  Stream::connect_http(request.server, stop.fd());   // a signal ends this wait, too
   TopReader reader(request.server);
   TopSnapshot shot = reader.first();
   TopLook look{.colours = wants_colours(), .order = request.order, .trouble = {}};

@@ -23,10 +23,10 @@ constexpr std::string_view kGreen = "32";
 constexpr std::string_view kYellow = "33";
 constexpr std::string_view kQuiet = "2";
 
-// The numbers of a tube take so many columns behind its name.
+// The columns that a tube's numbers take behind its name.
 constexpr std::size_t kNumbers = 57;
 constexpr std::size_t kLeastName = 12;
-constexpr std::uint64_t kLate = 1'000;  // ms: shown in red
+constexpr double kLate = 1;  // s: shown in red
 
 struct Column {
   std::string_view name;  // for --sort
@@ -37,11 +37,12 @@ struct Column {
 
 constexpr std::array<Column, 6> kColumns{{
     {"delayed", "DELAYED", 11,
-     [](const TopTube& t) { return static_cast<double>(t.jobs.delayed); }},
-    {"ready", "READY", 10, [](const TopTube& t) { return static_cast<double>(t.jobs.ready); }},
+     [](const TopTube& t) { return static_cast<double>(t.tube.jobs.delayed); }},
+    {"ready", "READY", 10, [](const TopTube& t) { return static_cast<double>(t.tube.jobs.ready); }},
     {"reserved", "RESERVED", 9,
-     [](const TopTube& t) { return static_cast<double>(t.jobs.reserved); }},
-    {"buried", "BURIED", 9, [](const TopTube& t) { return static_cast<double>(t.jobs.buried); }},
+     [](const TopTube& t) { return static_cast<double>(t.tube.jobs.reserved); }},
+    {"buried", "BURIED", 9,
+     [](const TopTube& t) { return static_cast<double>(t.tube.jobs.buried); }},
     {"puts", "PUT/s", 9, [](const TopTube& t) { return t.put_rate.value_or(-1); }},
     {"deletes", "DELETE/s", 9, [](const TopTube& t) { return t.delete_rate.value_or(-1); }},
 }};
@@ -89,9 +90,10 @@ std::string span(std::uint64_t seconds) {
   return fmt::format("{} d", hours / 24);
 }
 
-std::string late(std::optional<std::uint64_t> ms) {
-  if (!ms) return "-";
-  return *ms < 1'000 ? fmt::format("<= {} ms", *ms) : fmt::format("<= {} s", *ms / 1'000);
+std::string late(std::optional<double> seconds) {
+  if (!seconds) return "-";
+  return *seconds < 1 ? fmt::format("<= {:.0f} ms", *seconds * 1'000)
+                      : fmt::format("<= {:.0f} s", *seconds);
 }
 
 // "14:25:00" of "2026-11-24T14:25:00.000Z".
@@ -102,10 +104,10 @@ std::string time_of_day(std::uint64_t utc_ms) {
 std::string server_line(const TopSnapshot& shot, const TopLook& look) {
   const std::string time = time_of_day(shot.at) + " UTC";
   Line line(look);
-  const std::string what =
-      fmt::format("carillon top - {} on {}, up {}{}", shot.version,
-                  shot.host.empty() ? shot.server : fmt::format("{} ({})", shot.host, shot.server),
-                  span(shot.uptime), shot.draining ? ", draining" : "");
+  const std::string what = fmt::format(
+      "carillon top - {} on {}, up {}{}", shot.stats.version,
+      shot.stats.host.empty() ? shot.server : fmt::format("{} ({})", shot.stats.host, shot.server),
+      span(shot.stats.uptime_seconds), shot.stats.draining ? ", draining" : "");
   if (what.size() + 2 + time.size() > look.columns) return line.add(what, kBold).take();
   line.add(what, kBold);
   return line.add(std::string(look.columns - what.size() - time.size(), ' ')).add(time).take();
@@ -113,10 +115,10 @@ std::string server_line(const TopSnapshot& shot, const TopLook& look) {
 
 std::string jobs_line(const TopSnapshot& shot, const TopLook& look) {
   Line line(look);
-  line.add("Jobs    ").add(count(shot.jobs.delayed), kBold).add(" delayed   ");
-  line.add(count(shot.jobs.ready), kBold).add(" ready   ");
-  line.add(count(shot.jobs.reserved), kBold).add(" reserved   ");
-  line.add(count(shot.jobs.buried), shot.jobs.buried > 0 ? kRed : kBold).add(" buried");
+  line.add("Jobs    ").add(count(shot.stats.jobs.delayed), kBold).add(" delayed   ");
+  line.add(count(shot.stats.jobs.ready), kBold).add(" ready   ");
+  line.add(count(shot.stats.jobs.reserved), kBold).add(" reserved   ");
+  line.add(count(shot.stats.jobs.buried), shot.stats.jobs.buried > 0 ? kRed : kBold).add(" buried");
   return line.take();
 }
 
@@ -125,26 +127,26 @@ std::string rates_line(const TopSnapshot& shot, const TopLook& look) {
   line.add("Rates   ").add(rate(shot.put_rate), kBold).add(" put/s   ");
   line.add(rate(shot.fired_rate), kBold).add(" fired/s   ");
   line.add(rate(shot.delete_rate), kBold).add(" deleted/s   ");
-  line.add(fmt::format("{} connection{}, {} wait{}", count(shot.connections),
-                       shot.connections == 1 ? "" : "s", count(shot.waiting),
-                       shot.waiting == 1 ? "s" : ""));
+  line.add(fmt::format("{} connection{}, {} wait{}", count(shot.stats.connections),
+                       shot.stats.connections == 1 ? "" : "s", count(shot.stats.waiting),
+                       shot.stats.waiting == 1 ? "s" : ""));
   return line.take();
 }
 
 std::string lateness_line(const TopSnapshot& shot, const TopLook& look) {
-  const auto colour = [](std::optional<std::uint64_t> ms) {
-    return ms && *ms > kLate ? kRed : kBold;
+  const auto colour = [](std::optional<double> seconds) {
+    return seconds && *seconds > kLate ? kRed : kBold;
   };
   Line line(look);
-  if (!shot.late_half)
+  if (!shot.stats.lateness.p50)
     return line.add("Late    no delayed job has gone out in the last 10 s", kQuiet).take();
-  line.add("Late    half ").add(late(shot.late_half), colour(shot.late_half));
-  line.add("   99 % ").add(late(shot.late_99), colour(shot.late_99));
-  line.add("   all ").add(late(shot.late_all), colour(shot.late_all));
+  line.add("Late    half ").add(late(shot.stats.lateness.p50), colour(shot.stats.lateness.p50));
+  line.add("   99 % ").add(late(shot.stats.lateness.p99), colour(shot.stats.lateness.p99));
+  line.add("   all ").add(late(shot.stats.lateness.max), colour(shot.stats.lateness.max));
   return line.add("   in the last 10 s", kQuiet).take();
 }
 
-// As many storms as fit.
+// Shows the storms that fit.
 std::string storm_line(const TopSnapshot& shot, const TopLook& look) {
   Line line(look);
   if (!look.trouble.empty()) return line.add(look.trouble, kRed).take();
@@ -178,8 +180,8 @@ std::string head_line(const TopLook& look) {
 
 std::string tube_line(const TopTube& tube, const TopLook& look) {
   const std::size_t width = name_width(look);
-  const std::string_view mark = tube.paused ? " (paused)" : "";
-  std::string name = tube.name;
+  const std::string_view mark = tube.tube.paused ? " (paused)" : "";
+  std::string name = tube.tube.name;
   if (name.size() + mark.size() >= width) {
     name.resize(width - 2 - std::min(width - 2, mark.size()));
     name += '~';
@@ -187,11 +189,11 @@ std::string tube_line(const TopTube& tube, const TopLook& look) {
   Line line(look);
   line.add(name).add(mark, kYellow);
   line.add(std::string(width - std::min(width, line.width()), ' '));
-  const std::string numbers[] = {count(tube.jobs.delayed),  count(tube.jobs.ready),
-                                 count(tube.jobs.reserved), count(tube.jobs.buried),
-                                 rate(tube.put_rate),       rate(tube.delete_rate)};
+  const std::string numbers[] = {
+      count(tube.tube.jobs.delayed), count(tube.tube.jobs.ready), count(tube.tube.jobs.reserved),
+      count(tube.tube.jobs.buried),  rate(tube.put_rate),         rate(tube.delete_rate)};
   for (std::size_t i = 0; i < kColumns.size(); ++i) {
-    const bool is_bad = i == 3 && tube.jobs.buried > 0;
+    const bool is_bad = i == 3 && tube.tube.jobs.buried > 0;
     line.add(fmt::format("{:>{}}", numbers[i], kColumns[i].width),
              is_bad ? kRed : std::string_view());
   }
@@ -206,21 +208,24 @@ std::vector<TopTube> sorted(std::vector<TopTube> tubes, TopOrder order) {
       const double of_b = kColumns[column].value(b);
       if (of_a != of_b) return of_a > of_b;
     }
-    return a.name < b.name;
+    return a.tube.name < b.tube.name;
   });
   return tubes;
 }
 
-boost::json::object json_of(const TopJobs& jobs) {
+boost::json::object json_of(const queue::JobCounts& jobs) {
   return {{"delayed", jobs.delayed},
           {"ready", jobs.ready},
           {"reserved", jobs.reserved},
           {"buried", jobs.buried}};
 }
 
-template <class Number>
-boost::json::value json_of(const std::optional<Number>& number) {
+boost::json::value json_of(const std::optional<double>& number) {
   return number ? boost::json::value(*number) : boost::json::value(nullptr);
+}
+
+boost::json::value in_ms(const std::optional<double>& seconds) {
+  return seconds ? boost::json::value(std::llround(*seconds * 1'000)) : boost::json::value(nullptr);
 }
 
 }  // namespace
@@ -269,30 +274,30 @@ std::string top_json(const TopSnapshot& shot, TopOrder order) {
   }
   boost::json::array tubes;
   for (const TopTube& tube : sorted(shot.tubes, order)) {
-    tubes.push_back({{"name", tube.name},
-                     {"jobs", json_of(tube.jobs)},
-                     {"waiting", tube.waiting},
+    tubes.push_back({{"name", tube.tube.name},
+                     {"jobs", json_of(tube.tube.jobs)},
+                     {"waiting", tube.tube.waiting},
                      {"put_rate", json_of(tube.put_rate)},
                      {"delete_rate", json_of(tube.delete_rate)},
-                     {"paused", tube.paused}});
+                     {"paused", tube.tube.paused}});
   }
   const boost::json::object all{{"at", server::format_timestamp(shot.at)},
                                 {"server", shot.server},
-                                {"version", shot.version},
-                                {"host", shot.host},
-                                {"uptime_seconds", shot.uptime},
-                                {"draining", shot.draining},
-                                {"jobs", json_of(shot.jobs)},
-                                {"connections", shot.connections},
-                                {"waiting", shot.waiting},
+                                {"version", shot.stats.version},
+                                {"host", shot.stats.host},
+                                {"uptime_seconds", shot.stats.uptime_seconds},
+                                {"draining", shot.stats.draining},
+                                {"jobs", json_of(shot.stats.jobs)},
+                                {"connections", shot.stats.connections},
+                                {"waiting", shot.stats.waiting},
                                 {"rates",
                                  {{"put", json_of(shot.put_rate)},
                                   {"fired", json_of(shot.fired_rate)},
                                   {"deleted", json_of(shot.delete_rate)}}},
                                 {"lateness_ms",
-                                 {{"p50", json_of(shot.late_half)},
-                                  {"p99", json_of(shot.late_99)},
-                                  {"max", json_of(shot.late_all)}}},
+                                 {{"p50", in_ms(shot.stats.lateness.p50)},
+                                  {"p99", in_ms(shot.stats.lateness.p99)},
+                                  {"max", in_ms(shot.stats.lateness.max)}}},
                                 {"storms", std::move(storms)},
                                 {"tubes", std::move(tubes)},
                                 {"tubes_total", shot.all_tubes}};

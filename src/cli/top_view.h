@@ -1,4 +1,5 @@
-// How `carillon top` shows a snapshot: as lines of text, or as JSON.
+// What `carillon top` shows, as lines of text or as JSON: the counts of a server and its tubes, and
+// how fast they change.
 //
 //   for (const std::string& line : top_lines(shot, {.columns = 80, .rows = 24})) print(line);
 //
@@ -6,13 +7,43 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/top_source.h"
+#include "server/api/status.h"
+#include "server/api/tubes.h"
 
 namespace carillon::cli {
+
+struct TopTube {
+  server::Tube tube;
+  // Per second; none if the tube was not there before.
+  std::optional<double> put_rate = {};
+  std::optional<double> delete_rate = {};
+};
+
+// A minute in which many of a tube's jobs are due.
+struct TopStorm {
+  std::string tube;
+  std::uint64_t from = 0;  // UTC ms
+  std::uint64_t jobs = 0;
+  bool estimated = false;
+};
+
+struct TopSnapshot {
+  std::uint64_t at = 0;  // UTC ms
+  std::string server;    // its address
+  server::ServerStats stats;
+  // Per second; none at first.
+  std::optional<double> put_rate = {};
+  std::optional<double> fired_rate = {};
+  std::optional<double> delete_rate = {};
+  std::vector<TopStorm> storms;  // the nearest first
+  std::vector<TopTube> tubes;    // some of them, if there are many
+  std::uint64_t all_tubes = 0;
+};
 
 // By which column tubes are sorted: the largest first, names from A.
 enum class TopOrder : std::uint8_t { kDelayed, kReady, kReserved, kBuried, kPuts, kDeletes, kName };
@@ -27,11 +58,11 @@ struct TopLook {
   std::size_t rows = 0;
   bool colours = false;
   TopOrder order = TopOrder::kDelayed;
-  // What is wrong at present: the last line but one of the head shows it.
+  // What is wrong at present. It is shown instead of the storms.
   std::string trouble = {};
 };
 
-// Each line has at most so many columns; the names of tubes are cut where they do not fit.
+// Each line has at most `look.columns`; the names of tubes are cut where they do not fit.
 std::vector<std::string> top_lines(const TopSnapshot& shot, const TopLook& look);
 
 // One object, and a line end.

@@ -216,7 +216,7 @@ TEST(CommandLine, MissingAndContradictoryArguments) {
   expect_usage_error({"put", "--delay", "1s", "--at", "2030-01-01T09:00:00Z", "x"},
                      "carillon put: give --delay or --at, not both");
   expect_usage_error({"put", "--json=maybe", "x"}, "carillon put: --json takes no value");
-  expect_usage_error({"delete"}, "carillon delete: ID is required");
+  expect_usage_error({"delete"}, "carillon delete: give the jobs' IDs, or the --key of one");
   expect_usage_error({"kick", "5", "--job", "7"}, "carillon kick: give N or --job, not both");
   expect_usage_error(
       {"peek"}, "carillon peek: give a job's ID, or one of --key, --ready, --delayed and --buried");

@@ -12,8 +12,17 @@ from cli_case import CliCase, daemon
 
 
 class ServerTrouble(CliCase):
-    COMMANDS = (["put", "x"], ["reserve"], ["delete", "1"], ["work", "--", "true"])
-    HTTP_COMMANDS = (["cancel", "1"], ["kick"], ["list"], ["pause", "mail"], ["endpoint", "list"])
+    COMMANDS = (["put", "x"], ["reserve"], ["stats"], ["work", "--", "true"])
+    HTTP_COMMANDS = (
+        ["cancel", "1"],
+        ["delete", "1"],
+        ["peek", "1"],
+        ["top"],
+        ["kick"],
+        ["list"],
+        ["pause", "mail"],
+        ["endpoint", "list"],
+    )
 
     def test_nobody_listens(self):
         port = daemon.free_port()

@@ -1,0 +1,460 @@
+// Commands for single jobs, which are named by their ids or by a key: `carillon cancel`, `delete`,
+// `bury`, `patch`, `release` and `peek`.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/commands.h"
+#include "cli/api.h"
+#include "cli/arguments.h"
+#include "cli/asked.h"
+#include "cli/bulk.h"
+#include "cli/commands.h"
+#include "cli/job_json.h"
+#include "cli/output.h"
+#include "server/api/bury.h"
+#include "server/api/jobs.h"
+#include "server/text/duration.h"
+#include "server/text/json_text.h"
+#include "server/text/timestamp.h"
+#include "server/text/visible_text.h"
+
+namespace carillon::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kCancelExamples =
+    R"(Works on ready, delayed and buried jobs. A job that a worker holds is left
+alone; with --ask it is deleted when its worker ends it, however that goes.
+The exit code is 1 if a job is left; the others are cancelled.
+
+Examples:
+  carillon cancel 7 8
+  carillon cancel --key invoice-7 --tube mail
+  carillon cancel --key-prefix invoice- --tube mail --dry-run
+  carillon cancel --ask 7)";
+
+constexpr const char* kDeleteExamples =
+    R"(Works on ready, delayed and buried jobs, and says that their work is done: the
+key of a ready job stays taken for its --key-window. A job that a worker holds
+is left alone. The exit code is 1 if a job is left; the others are deleted.
+
+Examples:
+  carillon delete 7
+  carillon delete 7 8 9
+  id=$(carillon put --delay 1h "reminder") && carillon delete "$id")";
+
+constexpr const char* kBuryExamples =
+    R"(A buried job is kept, and no worker gets it until it is kicked or released.
+Works on ready and delayed jobs, and costs them no attempt. A job that a worker
+holds is left alone. The exit code is 1 if a job is left; the others are buried.
+
+Examples:
+  carillon bury 7 8
+  carillon bury --key invoice-7 --tube mail
+  carillon release 7                      gives it to the workers again)";
+
+constexpr const char* kPatchExamples =
+    R"(Works on delayed, buried and ready jobs, and costs them no attempt. What is not
+named stays as it is. A job that a worker holds is left alone. The exit code is
+1 if a job is left; the others are changed. A buried job that gets a new due
+time is not buried any more.
+
+Examples:
+  carillon patch 7 8 --pri 0
+  carillon patch --key invoice-7 --tube mail --ttr 10m
+  carillon patch 7 --body - < job.json
+  carillon patch 7 --delay 1h --expires-in 2h
+  carillon patch 7 --expires-at never)";
+
+constexpr const char* kReleaseExamples =
+    R"(Works on delayed, buried and ready jobs, and costs them no attempt; a dead job
+has all its attempts again. A job that a worker holds is left alone. Prints when
+each job is due. The exit code is 1 if a job is left; the others are released.
+
+Examples:
+  carillon release 7 8                    now
+  carillon release 7 --delay 1h           in an hour, delayed or buried before
+  carillon release --key invoice-7 --tube mail --at 2030-01-01T09:00:00Z)";
+
+constexpr const char* kPeekExamples =
+    R"(Prints the body byte for byte on standard output, on a terminal with a line end
+and with \x1B for control characters. Prints on standard error where the job is,
+when it is due, and how its failed attempts ended.
+
+Examples:
+  carillon peek 7
+  carillon peek --key invoice-7 --tube mail
+  carillon peek --delayed              the next one due in tube default
+  carillon peek --buried --tube mail --json)";
+
+struct NamedJob {
+  std::string path;        // in the API: "/v1/jobs/7", "/v1/tubes/mail/keys/invoice-7"
+  std::string name;        // as people read it: "job 7", "job with key invoice-7 in tube mail"
+  std::string short_name;  // "7"
+};
+
+// The arguments of these commands.
+struct Request {
+  ServerAddress server;
+  std::vector<std::uint64_t> ids;
+  std::string key;
+  std::string tube{kDefaultTube};
+  Asked asked;
+  bool json = false;
+
+  // Throws UsageError if no job is named.
+  std::vector<NamedJob> jobs() const {
+    if (ids.empty() && key.empty()) throw UsageError("give the jobs' IDs, or the --key of one");
+    std::vector<NamedJob> jobs;
+    for (const std::uint64_t id : ids) {
+      jobs.push_back(
+          {fmt::format("/v1/jobs/{}", id), fmt::format("job {}", id), fmt::to_string(id)});
+    }
+    if (key.empty()) return jobs;
+    const std::string name = fmt::format("job with key {} in tube {}", key, tube);
+    return {{fmt::format("/v1/tubes/{}/keys/{}", url_part(tube), url_part(key)), name, name}};
+  }
+};
+
+// Calls `change` for each job. Says which ones the server has left alone, and why. Returns the exit
+// code.
+template <class Change>
+int for_each_job(const Request& request, std::string_view command, Change change) {
+  const std::vector<NamedJob> jobs = request.jobs();
+  Api api(request.server);
+  int exit_code = kSuccess;
+  for (const NamedJob& job : jobs) {
+    try {
+      change(api, job);
+    } catch (const Refusal& refusal) {
+      if (refusal.status != 409 && refusal.status != 404) request.asked.throw_usage(refusal);
+      const std::string_view advice = command == "cancel" ? "; see --ask" : "";
+      remark(refusal.status == 409
+                 ? fmt::format("carillon {}: a worker holds {}{}", command, job.name, advice)
+                 : fmt::format("carillon {}: there is no {}", command, job.name));
+      exit_code = kFailure;
+    }
+  }
+  return exit_code;
+}
+
+std::string text_in(const json::object& object, std::string_view name) {
+  const json::value* const value = object.if_contains(name);
+  return value == nullptr ? "" : std::string(value->as_string());
+}
+
+// Returns what a client has named; if it is not UTF-8, it comes as NAME_base64.
+std::string bytes_in(const json::object& object, const std::string& name) {
+  if (object.contains(name)) return text_in(object, name);
+  return server::from_base64(text_in(object, name + "_base64")).value_or("");
+}
+
+// The job as --json shows it, without its body.
+json::object shown_fields(const json::object& job) {
+  json::object shown;
+  for (const char* const name : {"id", "tube", "group", "group_base64", "state", "key",
+                                 "key_base64", "due", "created", "worker", "worker_base64"})
+    if (const json::value* const value = job.if_contains(name)) shown[name] = *value;
+  if (job.contains("died")) shown["state"] = "buried";
+  shown["due_ms"] = server::parse_timestamp(text_in(job, "due"));
+  shown["pri"] = job.at("priority");
+  if (job.at("failed_attempts").to_number<std::uint64_t>() > 0)
+    shown["attempts"] = job.at("failed_attempts");
+  if (job.contains("died")) shown["dead"] = job.at("died");
+  return shown;
+}
+
+void print_json(const json::object& shown) {
+  write_out(json::serialize(shown) + "\n");
+}
+
+// --- cancel, delete, bury
+
+struct CancelRequest : Request {
+  bool ask = false;
+  bool all = false;
+};
+
+int cancel_many(const CancelRequest& request) {
+  if (!request.ids.empty() || !request.key.empty() || request.ask)
+    throw UsageError("give IDs or a --key, or say by a filter which jobs, not both");
+  Asked asked = request.asked;
+  asked.set("/filter/tube", json::value(request.tube), "--tube");
+  return change_many(request.server, asked.read<server::ChangeJobs>(),
+                     {.row = "cancelJobs", .done = "cancelled", .tube = request.tube});
+}
+
+int cancel(const CancelRequest& request) {
+  if (has_filter(request.asked) || request.all) return cancel_many(request);
+  if (!request.asked.is_empty())
+    throw UsageError("--dry-run is for many jobs: say which by a filter");
+  return for_each_job(request, "cancel", [&](Api& api, const NamedJob& job) {
+    const json::object answer =
+        api.ask("DELETE", job.path + (request.ask ? "?if_reserved=ask" : ""));
+    const bool is_asked = answer.contains("cancel_requested");
+    write_out(fmt::format("{} {}\n", is_asked ? "asked for" : "cancelled", job.name));
+  });
+}
+
+int delete_jobs(const Request& request) {
+  return for_each_job(request, "delete", [](Api& api, const NamedJob& job) {
+    api.ask("DELETE", job.path + "?done=true");
+    write_out(fmt::format("deleted {}\n", job.short_name));
+  });
+}
+
+int bury(const Request& request) {
+  return for_each_job(request, "bury", [&](Api& api, const NamedJob& job) {
+    const std::string path = fmt::format("/v1/jobs/{}", api.get(job.path).at("id").as_int64());
+    api.ask("POST", path + ":bury", request.asked.fields());
+    if (request.json) return print_json(shown_fields(api.get(path)));
+    write_out(fmt::format("buried {}\n", job.name));
+  });
+}
+
+// --- patch and release
+
+struct ChangeRequest : Request {
+  std::optional<std::string> body;
+};
+
+// What the job should become.
+json::object change_of(const Request& request) {
+  if (request.asked.has("/delay") && request.asked.has("/due"))
+    throw UsageError("give --delay or --at, not both");
+  if (request.asked.has("/expires_in") && request.asked.has("/expires_at"))
+    throw UsageError("give --expires-in or --expires-at, not both");
+  return request.asked.fields();
+}
+
+int patch(const ChangeRequest& request) {
+  request.jobs();
+  json::object change = change_of(request);
+  if (change.empty() && !request.body)
+    throw UsageError("say what to change, e.g. --pri 0, --ttr 10m or --body TEXT");
+  if (request.body) add_body(change, body_or_standard_input(request.body, queue::kBodyPiece));
+  return for_each_job(request, "patch", [&](Api& api, const NamedJob& job) {
+    const json::object now = api.ask("PATCH", job.path, change);
+    if (request.json) return print_json(shown_fields(now));
+    write_out(fmt::format("changed {}\n", job.name));
+  });
+}
+
+int release(const Request& request) {
+  json::object change = change_of(request);
+  if (!change.contains("due") && !change.contains("delay")) change["delay"] = "0s";
+  return for_each_job(request, "release", [&](Api& api, const NamedJob& job) {
+    const json::object now = api.ask("PATCH", job.path, change);
+    if (request.json) return print_json(shown_fields(now));
+    const bool is_delayed = now.contains("state") && now.at("state") == "delayed";
+    write_out(fmt::format("released {}: {}\n", job.name,
+                          is_delayed ? "due " + text_in(now, "due") : "ready"));
+  });
+}
+
+// --- peek
+
+struct PeekRequest : Request {
+  std::string state;  // of the job that leaves it next
+};
+
+json::object find_job(const PeekRequest& request, Api& api) try {
+  if (request.state.empty()) return api.get(request.jobs().front().path);
+  return api.get(fmt::format("/v1/tubes/{}/next?state={}", url_part(request.tube), request.state));
+} catch (const Refusal& refusal) {
+  if (refusal.status != 404) throw;
+  if (!request.ids.empty())
+    throw Failure(fmt::format("job {} does not exist", request.ids.front()));
+  if (!request.key.empty())
+    throw Failure(fmt::format("no job in tube {} has key {}", request.tube, request.key));
+  throw Failure(fmt::format("no {} job in tube {}", request.state, request.tube));
+}
+
+std::chrono::milliseconds time_until(const std::string& moment) {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const milliseconds at(static_cast<std::int64_t>(server::parse_timestamp(moment)));
+  return at - std::chrono::floor<milliseconds>(now);
+}
+
+// Returns how long from now the moment is: "in 1h30m", "0.50s ago".
+std::string from_now(const std::string& moment) {
+  const std::chrono::milliseconds left = time_until(moment);
+  return left.count() >= 0 ? "in " + server::short_duration(left)
+                           : server::short_duration(-left) + " ago";
+}
+
+// Returns the job's state, for example "delayed, due 2030-01-01T09:00:00.000Z, in 40d00h".
+std::string describe(const json::object& job) {
+  std::string text = job.contains("died") ? "buried" : text_in(job, "state");
+  const auto add = [&](std::string_view what, const std::string& value) {
+    if (!value.empty()) text += fmt::format(", {} {}", what, value);
+  };
+  if (job.contains("lease_ends")) {
+    const std::string worker = bytes_in(job, "worker");
+    const auto left =
+        std::chrono::floor<std::chrono::seconds>(time_until(text_in(job, "lease_ends")));
+    if (!worker.empty()) text += " by " + worker;
+    text += fmt::format(", {} s left", std::max<std::int64_t>(left.count(), 0));
+  }
+  add("due", text_in(job, "due") + ", " + from_now(text_in(job, "due")));
+  add("expires", text_in(job, "expires_at"));
+  add("group", bytes_in(job, "group"));
+  add("key", bytes_in(job, "key"));
+  const auto failed = job.at("failed_attempts").to_number<std::uint64_t>();
+  if (failed > 0) add("failed attempts:", std::to_string(failed));
+  add("dead:", text_in(job, "died"));
+  return text;
+}
+
+// The failed attempts, with the names that they have in --json.
+json::array story_of(const json::object& job) {
+  json::array story;
+  const json::value* const attempts = job.if_contains("attempts");
+  if (attempts == nullptr) return story;
+  for (const json::value& one : attempts->as_array()) {
+    const json::object& attempt = one.as_object();
+    const std::string ending = text_in(attempt, "ended");
+    json::object line{{"time", attempt.at("at")},
+                      {"ending", ending == "timed_out" ? "timed-out" : ending}};
+    for (const char* const name : {"worker", "worker_base64", "error", "error_base64"})
+      if (attempt.contains(name)) line[name] = attempt.at(name);
+    story.push_back(std::move(line));
+  }
+  return story;
+}
+
+void tell(const json::object& job, const json::array& story) {
+  remark(server::visible(fmt::format("job {} in tube {}: {}", job.at("id").as_int64(),
+                                     text_in(job, "tube"), describe(job))));
+  for (const json::value& one : story) {
+    const json::object& attempt = one.as_object();
+    const std::string error = bytes_in(attempt, "error");
+    remark(server::visible(fmt::format("  {} {}, {}{}{}", text_in(attempt, "time"),
+                                       text_in(attempt, "ending"), bytes_in(attempt, "worker"),
+                                       error.empty() ? "" : ": ", error)));
+  }
+}
+
+int peek(const PeekRequest& request) {
+  if (request.ids.empty() && request.key.empty() && request.state.empty())
+    throw UsageError("give a job's ID, or one of --key, --ready, --delayed and --buried");
+  if (request.ids.size() + (request.key.empty() ? 0 : 1) + (request.state.empty() ? 0 : 1) > 1)
+    throw UsageError("give only one of a job's ID, --key, --ready, --delayed and --buried");
+  Api api(request.server);
+  const json::object job = find_job(request, api);
+  const std::string body =
+      job.contains("body_url") ? api.fetch("GET", text_in(job, "body_url")) : bytes_in(job, "body");
+  const json::array story = story_of(job);
+  if (request.json) {
+    json::object shown = shown_fields(job);
+    if (!story.empty()) shown["story"] = story;
+    add_body(shown, body);
+    return print_json(shown), kSuccess;
+  }
+  write_body(body);
+  tell(job, story);
+  return kSuccess;
+}
+
+// --- The arguments
+
+// Adds a command with ID ..., --key KEY and --tube TUBE.
+template <class Of>
+CLI::App& add(CLI::App& app, const std::string& name, const char* examples,
+              const std::shared_ptr<Of>& request, int (*act)(const Of&), int& exit_code) {
+  CLI::App& command = add_subcommand(app, name, examples);
+  const std::string what = name == "peek" ? "This job" : fmt::format("The jobs to {}", name);
+  const Argument ids = add_value(command, "ID", request->ids, parse_job_id, what).type_name("");
+  const Argument key = add_value(command, "--key", request->key, parse_key, "The job with this key")
+                           .type_name("KEY");
+  if (name != "peek") key.excludes(ids);  // peek has more ways to name a job, and says so
+  add_tube_option(command, request->tube, "In this tube (default: default)").excludes(ids);
+  when_parsed(command, [request, act, &exit_code] { exit_code = act(*request); });
+  return command;
+}
+
+template <class Of>
+void add_ending(CLI::App& command, const std::shared_ptr<Of>& request) {
+  add_flag(command, "--json", request->json,
+           "Print {\"id\":...,\"tube\":...,\"state\":...,\"due\":...}");
+  add_server_option(command, request->server);
+}
+
+}  // namespace
+
+void add_cancel(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<CancelRequest>();
+  CLI::App& command = add(app, "cancel", kCancelExamples, request, cancel, exit_code);
+  add_flag(command, "--ask", request->ask, "If a worker holds it: when it is done");
+  add_bulk_options<server::ChangeJobs>(command, request->asked, request->all,
+                                       {.without = "tube limit page_token"});
+  add_server_option(command, request->server);
+}
+
+void add_delete(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App& command = add(app, "delete", kDeleteExamples, request, delete_jobs, exit_code);
+  add_server_option(command, request->server);
+}
+
+void add_bury(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App& command = add(app, "bury", kBuryExamples, request, bury, exit_code);
+  request->asked.add_arguments(command, server::kShape<server::BuryJob>,
+                               {.without = "id", .names = "priority:pri"});
+  add_ending(command, request);
+}
+
+void add_patch(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<ChangeRequest>();
+  CLI::App& command = add(app, "patch", kPatchExamples, request, patch, exit_code);
+  add_value(
+      command, "--body", request->body, [](const std::string& text) { return text; },
+      "Another body; - reads it from standard input")
+      .type_name("TEXT");
+  request->asked.add_arguments(
+      command, server::kShape<server::ChangeJob>,
+      {.without = "id body content_type metadata", .names = "priority:pri due:at"});
+  add_ending(command, request);
+}
+
+void add_release(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App& command = add(app, "release", kReleaseExamples, request, release, exit_code);
+  request->asked.add_arguments(
+      command, server::kShape<server::ChangeJob>,
+      {.without = "id ttr body expires_in expires_at at_expiry content_type metadata",
+       .names = "priority:pri due:at"});
+  add_ending(command, request);
+}
+
+void add_peek(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<PeekRequest>();
+  CLI::App& command = add(app, "peek", kPeekExamples, request, peek, exit_code);
+  const auto state = [&](const std::string& name, const char* description) {
+    const auto set = [request, name] {
+      if (!std::exchange(request->state, name).empty())
+        throw UsageError("give only one of a job's ID, --key, --ready, --delayed and --buried");
+    };
+    add_flag(command, "--" + name, set, description);
+  };
+  state("ready", "The next job that a worker gets");
+  state("delayed", "The next job that is due");
+  state("buried", "The next job that a kick makes ready");
+  add_ending(command, request);
+}
+
+}  // namespace carillon::cli
