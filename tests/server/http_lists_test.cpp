@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "http_fixture.h"
@@ -55,6 +56,88 @@ TEST_F(HttpLists, ListsJobsByDueTimeInPages) {
   EXPECT_EQ(ids("due_after=2023-11-15T00:13:20Z"), (Ids{3, 1}));
   EXPECT_EQ(ids("state=ready,buried"), Ids());
   EXPECT_EQ(ids("group=none"), Ids());
+}
+
+TEST_F(HttpLists, ShowsTheBodiesOfJobsIfThatIsAsked) {
+  put(R"({"body":"hello"})");
+  put(R"({"body_base64":"/w=="})");
+  const auto jobs = all("/v1/tubes/mail/jobs?bodies=true", "jobs");
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].at("body"), "hello");
+  EXPECT_EQ(jobs[1].at("body_base64"), "/w==");
+  EXPECT_FALSE(all("/v1/tubes/mail/jobs?bodies=false", "jobs")[0].as_object().contains("body"));
+}
+
+// Also if the body that fills the page comes late.
+TEST_F(HttpLists, APageEndsWhenItsBodiesAre128KiB) {
+  const std::string body(65'000, 'x');
+  for (int n = 0; n < 90; ++n) put(R"({"body":")" + body + R"("})");
+  for (const bool on_disk : {false, true}) {
+    server.store.bodies_are_on_disk = on_disk;
+    std::set<std::int64_t> found;
+    int pages = 0;
+    for (std::string token; pages == 0 || !token.empty(); ++pages) {
+      Answer page = ask("GET", "/v1/tubes/mail/jobs?page_size=1000&bodies=true" + token);
+      for (; page.status == 0; page = next()) {
+        for (const auto& [client, name] : std::exchange(server.reads.asked, {}))
+          session.body_read(read_body(server.store, name));
+        feed("");
+      }
+      ASSERT_EQ(page.status, 200);
+      const json::value value = page.value();
+      EXPECT_LE(value.at("jobs").as_array().size(), 3u);
+      for (const json::value& job : value.at("jobs").as_array())
+        EXPECT_TRUE(found.insert(job.at("id").as_int64()).second);
+      const json::value& more = value.at("next_page_token");
+      token = more.is_null() ? "" : "&page_token=" + std::string(more.as_string());
+    }
+    EXPECT_EQ(found.size(), 90u);
+    EXPECT_GE(pages, 30);
+  }
+}
+
+TEST_F(HttpLists, ABodyThatIsDamagedIsNamedAndOneThatCannotBeReadNowFailsThePage) {
+  put(R"({"body":"a"})");
+  server.store.bodies_fail = true;
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs?bodies=true").status, 500);
+  EXPECT_EQ(ids("page_size=1"), Ids{1});
+  server.store.bodies_fail = false;
+  server.store.bodies_are_damaged = true;
+  const json::value job = all("/v1/tubes/mail/jobs?bodies=true", "jobs")[0];
+  EXPECT_EQ(job.at("body_error"), "checksum mismatch");
+  EXPECT_FALSE(job.as_object().contains("body"));
+}
+
+TEST_F(HttpLists, AJobThatGoesOrChangesWhileItsBodyIsReadIsLeftOutOrReadAgain) {
+  for (const char* const body : {"a", "b", "c"}) put(R"({"body":")" + std::string(body) + R"("})");
+  server.store.bodies_are_on_disk = true;
+  ask("GET", "/v1/tubes/mail/jobs?bodies=true");
+  session.body_read({.bytes = "a", .error = {}, .damaged = false});
+  server.engine.cancel(server.now, 2);
+  session.body_read({.bytes = {}, .error = "no such body", .damaged = true});
+  server.engine.patch(server.now, 3, {.body = "new"});
+  session.body_read({.bytes = {}, .error = "no such body", .damaged = true});
+  session.body_read({.bytes = "new", .error = {}, .damaged = false});
+  const json::value page = next().value();
+  ASSERT_EQ(page.at("jobs").as_array().size(), 2u) << json::serialize(page);
+  EXPECT_EQ(page.at("jobs").at(0).at("body"), "a");
+  EXPECT_EQ(page.at("jobs").at(1).at("body"), "new");
+  EXPECT_EQ(page.at("jobs").at(1).at("body_bytes"), 3);
+}
+
+TEST_F(HttpLists, ShowsTheWindowOfAKeyAndWhatHasBecomeOfAJob) {
+  put(R"({"key":"k","key_window":"90s","expires_in":"1s","at_expiry":"dead"})");
+  const json::value fresh = all("/v1/tubes/mail/jobs?", "jobs")[0];
+  EXPECT_EQ(fresh.at("key_window"), "90s");
+  for (const char* const name : {"died", "reserves", "buries", "kicks"})
+    EXPECT_FALSE(fresh.as_object().contains(name)) << name;
+  pass(1'000);
+  const json::value dead = all("/v1/tubes/mail/jobs?state=dead", "jobs")[0];
+  EXPECT_EQ(dead.at("died"), "expired");
+  EXPECT_EQ(ask("POST", "/v1/jobs/1:kick").status, 204);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("kicks"), 1);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:reserve", "{}").status, 200);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("reserves"), 1);
 }
 
 TEST_F(HttpLists, RefusesAQueryThatItDoesNotKnow) {

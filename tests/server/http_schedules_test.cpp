@@ -64,6 +64,18 @@ TEST_F(HttpSchedules, FiresIsPausedResumedTriggeredAndDeleted) {
   EXPECT_EQ(get().status, 404);
 }
 
+TEST_F(HttpSchedules, IsPausedOrResumedByWhatSetsIt) {
+  const auto set_paused = [this](const std::string& paused) {
+    return set(R"({"every":"1h")" + paused + R"(,"job":{"tube":"mail"}})").value().at("paused");
+  };
+  EXPECT_EQ(set_paused(R"(,"paused":true)"), true);
+  EXPECT_EQ(set_paused(""), true) << "it stays as it is";
+  pass(3'600'000);
+  EXPECT_EQ(get().value().at("fired"), 0);
+  EXPECT_EQ(set_paused(R"(,"paused":false)"), false);
+  EXPECT_EQ(set_paused(""), false);
+}
+
 TEST_F(HttpSchedules, GivesItsJobsAllThatIsAsked) {
   const Answer made =
       set(R"({"every":"1h","job":{"tube":"mail","group":"acme","body":"x","expires_in":"10m",)"
@@ -124,16 +136,16 @@ TEST_F(HttpSchedules, RefusesABodyThatIsTooLarge) {
   EXPECT_EQ(set(R"({"every":"1h","job":{"body":")" + body + R"("}})").status, 413);
 }
 
-// The line protocol takes any attributes.
-TEST_F(HttpSchedules, ShowsAttributesThatAreNoneOfItsFields) {
+TEST_F(HttpSchedules, KeepsAttributesOfAnyName) {
   queue::Schedule schedule{.attributes = R"({"content_type":7,"traceparent":"a","mine":[1]})"};
   schedule.every = 3'600'000;
   server.engine.set_schedule(server.now, "report", schedule);
   const json::value job = get().value().at("job");
   EXPECT_EQ(job.at("traceparent"), "a");
   EXPECT_EQ(job.at("attributes"), json::parse(R"({"content_type":7,"mine":[1]})"));
-  EXPECT_EQ(set(R"({"every":"1h","job":{"attributes":{}}})").detail(),
-            "/job/attributes: there is no such field");
+  const Answer set_again =
+      set(R"({"every":"1h","job":{"attributes":{"content_type":7,"mine":[1]}}})");
+  EXPECT_EQ(set_again.value().at("job").at("attributes"), job.at("attributes"));
 }
 
 TEST_F(HttpSchedules, AreListedInPages) {

@@ -468,6 +468,16 @@ TEST_F(HttpSession, AJobThatGoesOrChangesWhileItsBodyIsReadIsReadAgain) {
   EXPECT_EQ(ask_and("/v1/jobs/1/body", cancel).status, 404);
 }
 
+TEST_F(HttpSession, KeepsAttributesOfAnyName) {
+  EXPECT_EQ(put(R"({"attributes":{"mine":[1,"a b"],"metadata":2},"content_type":"x/y"})").status,
+            201);
+  const json::value kept = ask("GET", "/v1/jobs/1").value();
+  EXPECT_EQ(kept.at("attributes"), json::parse(R"({"mine":[1,"a b"],"metadata":2})"));
+  EXPECT_EQ(kept.at("content_type"), "x/y");
+  const std::string large = R"({"attributes":{"a":")" + std::string(512, 'a') + R"("}})";
+  EXPECT_EQ(put(large).value().at("errors").at(0).at("pointer"), "/attributes");
+}
+
 TEST_F(HttpSession, KeepsWhatAClientWantsToBeKept) {
   const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   EXPECT_EQ(

@@ -66,17 +66,21 @@ std::string kept_attributes(Reader& reader, const Attributes& attributes) {
                  "not as W3C Trace Context has it: 00-TRACE-PARENT-FLAGS, and no id is all zeros");
   if (attributes.tracestate && !attributes.traceparent)
     reader.fault("tracestate", "needs a traceparent");
+  if (attributes.attributes)
+    for (const auto& [name, value] : attributes.attributes->object) kept.emplace(name, value);
   if (kept.empty()) return {};
   try {
     return attributes_of(kept);
   } catch (const std::invalid_argument& error) {
-    reader.fault(attributes.metadata ? "metadata" : std::string_view(kept.begin()->key()),
+    reader.fault(attributes.metadata     ? "metadata"
+                 : attributes.attributes ? "attributes"
+                                         : std::string_view(kept.begin()->key()),
                  error.what());
     return {};
   }
 }
 
-void show_attributes(const std::string& kept, AllAttributes& into) {
+void show_attributes(const std::string& kept, Attributes& into) {
   boost::json::error_code error;
   boost::json::value value = boost::json::parse(kept, error);
   if (error || !value.is_object()) return;

@@ -15,17 +15,13 @@
 
 namespace carillon::server {
 
-// The attributes with a meaning, as fields of a job.
+// The attributes as fields of a job: those with a meaning, and the others in one object.
 struct Attributes {
   std::optional<std::string> content_type;
   std::optional<Json> metadata;
   std::optional<std::string> traceparent;
   std::optional<std::string> tracestate;
-};
-// All attributes, as the answer about a job shows them.
-struct AllAttributes : Attributes {
-  std::optional<Json>
-      attributes;  // the others, whose names a client of the beanstalk protocol has chosen
+  std::optional<Json> attributes;
 };
 
 template <class Of>
@@ -34,13 +30,14 @@ inline constexpr std::array kAttributeFields = {
     field<&Of::metadata, Of>("metadata", "The same. All that is kept has at most 512 bytes."),
     field<&Of::traceparent, Of>("traceparent",
                                 "W3C Trace Context; the header of this name does the same."),
-    field<&Of::tracestate, Of>("tracestate", "Goes with a traceparent.")};
+    field<&Of::tracestate, Of>("tracestate", "Goes with a traceparent."),
+    field<&Of::attributes, Of>("attributes", "More that is kept, under names of any choice.")};
 
 // Returns the attributes as one word for the store; an empty text if there are no attributes. Notes
 // what is wrong.
 std::string kept_attributes(Reader& reader, const Attributes& attributes);
 // Reads the word that kept_attributes() has made.
-void show_attributes(const std::string& kept, AllAttributes& into);
+void show_attributes(const std::string& kept, Attributes& into);
 // Returns true if the text has the form 00-TRACE-PARENT-FLAGS, and no id is all zeros.
 bool is_traceparent(std::string_view text);
 

@@ -118,7 +118,7 @@ void fault_unknown(Reader& reader, const Shape& shape, const json::object& from,
           const bool is_it =
               name == field.name || (has_base64(field) && name.ends_with(kBase64) &&
                                      name.substr(0, name.size() - kBase64.size()) == field.name);
-          return is_it && !field.rule.is_told && !(is_elsewhere && is_elsewhere(field));
+          return is_it && !(is_elsewhere && is_elsewhere(field));
         });
     if (!is_known) reader.fault(name, "there is no such field");
   }
@@ -136,7 +136,7 @@ void read_fields(Reader& reader, const Shape& shape, const json::object& from, v
     if (has_base64(field)) base64.append(field.name).append(kBase64);
     const json::value* const other = base64.empty() ? nullptr : from.if_contains(base64);
     if (value == nullptr && other == nullptr && !field.rule.needed) continue;
-    if (field.rule.is_told || (is_elsewhere && is_elsewhere(field))) continue;
+    if (is_elsewhere && is_elsewhere(field)) continue;
     known += (value != nullptr ? 1U : 0U) + (other != nullptr ? 1U : 0U);
     bool is_there = read_one(reader, field, value, into);
     if (is_there && other != nullptr) {

@@ -113,7 +113,6 @@ struct Rule {
   std::string_view usual = {};  // the value if the field is left out; for readers of openapi.json
   const Form* form = nullptr;
   std::string_view format = {};  // the name of a text in JSON Schema: date-time
-  bool is_told = false;          // answers have this field, requests do not
   // For an operation that takes a body which is not JSON: that body is this field, and a header
   // Carillon-NAME is one of those fields.
   bool is_body = false;

@@ -18,6 +18,11 @@ static_assert(static_cast<int>(State::kBuried) == static_cast<int>(queue::JobSta
 
 static_assert(static_cast<int>(queue::Death::kExpired) - 1 == static_cast<int>(Died::kByExpiry));
 
+// A count of nothing is left out.
+std::optional<std::uint32_t> count_of(std::uint32_t count) {
+  return count > 0 ? std::optional(count) : std::nullopt;
+}
+
 Ended ended_of(queue::Ending ending) {
   return static_cast<Ended>(static_cast<int>(ending) - 1);
 }
@@ -33,6 +38,7 @@ Job job_of(const queue::JobStats& stats) {
   job.tube = stats.tube;
   if (!stats.group.empty()) job.group = Bytes{stats.group};
   if (!extras.key.empty()) job.key = Bytes{extras.key};
+  if (extras.key_window > 0) job.key_window = Duration{extras.key_window};
   job.state = state_of(stats.state, extras.death);
   if (job.state == State::kDead) job.died = static_cast<Died>(static_cast<int>(extras.death) - 1);
   job.priority = record.priority;
@@ -47,6 +53,11 @@ Job job_of(const queue::JobStats& stats) {
   if (extras.retry != queue::RetryPolicy()) job.retry = retry_of(extras.retry);
   job.failed_attempts = extras.attempts;
   if (extras.cancel_asked) job.cancel_requested = true;
+  job.reserves = count_of(record.history.reserves);
+  job.timeouts = count_of(record.history.timeouts);
+  job.releases = count_of(record.history.releases);
+  job.buries = count_of(record.history.buries);
+  job.kicks = count_of(record.history.kicks);
   job.body_bytes = record.body_bytes;
   return job;
 }
@@ -65,10 +76,11 @@ std::string etag_of(const queue::JobStats& stats) {
   const queue::JobRecord& record = stats.record;
   const queue::JobExtras& extras = *record.extras;
   const std::string text = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", record.id, stats.tube, record.created,
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", record.id, stats.tube, record.created,
       record.body_id(), record.priority, record.due, record.ttr, record.burial,
-      record.history.reserves, static_cast<int>(stats.state), extras.attempts, extras.has_story,
-      extras.cancel_asked, extras.expires, static_cast<int>(extras.at_expiry), extras.attributes);
+      record.history.reserves, record.history.buries + record.history.kicks,
+      static_cast<int>(stats.state), extras.attempts, extras.has_story, extras.cancel_asked,
+      extras.expires, static_cast<int>(extras.at_expiry), extras.attributes);
   return fmt::format("\"{:016x}\"", std::hash<std::string>()(text));
 }
 

@@ -71,11 +71,12 @@ inline constexpr std::array kAttemptFields = {
 template <>
 inline constexpr Shape kShape<Attempt> = {.name = "Attempt", .fields = kAttemptFields};
 
-struct Job : AllAttributes {
+struct Job : Attributes {
   std::uint64_t id = 0;
   std::string tube;
   std::optional<Bytes> group;
   std::optional<Bytes> key;
+  std::optional<Duration> key_window;
   State state = State::kReady;
   std::optional<Died> died;
   queue::Priority priority = 0;
@@ -89,8 +90,14 @@ struct Job : AllAttributes {
   std::optional<std::vector<Attempt>> attempts;
   std::optional<bool> cancel_requested;
   std::optional<Bytes> worker;
+  std::optional<std::uint32_t> reserves;
+  std::optional<std::uint32_t> timeouts;
+  std::optional<std::uint32_t> releases;
+  std::optional<std::uint32_t> buries;
+  std::optional<std::uint32_t> kicks;
   std::uint64_t body_bytes = 0;
   std::optional<Bytes> body;
+  std::optional<std::string> body_error;
   std::optional<std::string> body_url;
   std::optional<std::string> lease;
   std::optional<Moment> lease_ends;
@@ -100,6 +107,7 @@ inline constexpr auto kJobFields = joined(
         std::array{field<&Job::id>("id", "Its number.", kIdRule),
                    field<&Job::tube>("tube", "Its tube.", kTubeRule),
                    field<&Job::group>("group", "Its group."), field<&Job::key>("key", "Its key."),
+                   field<&Job::key_window>("key_window", "How long the key counts after the job."),
                    field<&Job::state>("state", "Its state."),
                    field<&Job::died>("died", "Why a dead job is dead."),
                    field<&Job::priority>("priority", "0 is the most urgent."),
@@ -108,16 +116,21 @@ inline constexpr auto kJobFields = joined(
                    field<&Job::created>("created", "When it was put."),
                    field<&Job::expires_at>("expires_at", "No worker gets it from then on."),
                    field<&Job::at_expiry>("at_expiry", "What becomes of it then.")},
-        joined(kAttributeFields<Job>, std::array{field<&Job::attributes, Job>(
-                                          "attributes", "What other clients keep with the job.")})),
+        kAttributeFields<Job>),
     std::array{
         field<&Job::retry>("retry", "Its own policy; without one that of the tube."),
         field<&Job::failed_attempts>("failed_attempts", "How many attempts have failed."),
         field<&Job::attempts>("attempts", "Those that have failed."),
         field<&Job::cancel_requested>("cancel_requested", "Its worker is asked to stop."),
         field<&Job::worker>("worker", "The name of the worker that has it."),
+        field<&Job::reserves>("reserves", "How often a worker has got it."),
+        field<&Job::timeouts>("timeouts", "How often a worker has held it for too long."),
+        field<&Job::releases>("releases", "How often a worker has given it back."),
+        field<&Job::buries>("buries", "How often it was buried."),
+        field<&Job::kicks>("kicks", "How often it was kicked."),
         field<&Job::body_bytes>("body_bytes", "How long its body is."),
         field<&Job::body>("body", "Its body."),
+        field<&Job::body_error>("body_error", "Why a list cannot show its body: it is damaged."),
         field<&Job::body_url>(
             "body_url", "Where a body of more than 262144 bytes is: it is not in this answer."),
         field<&Job::lease>("lease", "The token, if this request has reserved the job."),

@@ -13,15 +13,19 @@
 
 namespace carillon::server {
 
+inline constexpr std::string_view kBodiesHelp =
+    "With bodies of up to 64 KiB. A page ends when it has 128 KiB of them.";
 struct ListJobs : Filter {
   std::string tube;
+  bool bodies = false;
   std::uint32_t page_size = kUsuallyListed;
   std::optional<queue::JobCursor> page_token;
 };
 inline constexpr auto kListJobsFields =
     joined(std::array{field<&ListJobs::tube>("tube", "The tube.", kTubeRule)},
            joined(kFilterFields<ListJobs>,
-                  std::array{field<&ListJobs::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
+                  std::array{field<&ListJobs::bodies>("bodies", kBodiesHelp),
+                             field<&ListJobs::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
                              field<&ListJobs::page_token>("page_token", kPageTokenHelp)}));
 template <>
 inline constexpr Shape kShape<ListJobs> = {.name = "ListJobs", .fields = kListJobsFields};
@@ -32,7 +36,7 @@ struct JobPage {
   std::optional<queue::JobCursor> next_page_token;
 };
 inline constexpr std::array kJobPageFields = {
-    field<&JobPage::jobs>("jobs", "By due time, without their bodies and attempts."),
+    field<&JobPage::jobs>("jobs", "By due time, without their attempts."),
     field<&JobPage::incomplete>("incomplete", kIncompleteHelp),
     field<&JobPage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
 template <>

@@ -89,7 +89,6 @@ json::object field_schema(const Field& field, bool is_answer, json::object& sche
   }
   if (field.is_patch || field.rule.shows_null)
     schema = {{"oneOf", json::array{std::move(schema), {{"type", "null"}}}}};
-  if (field.rule.is_told && !is_answer) schema["readOnly"] = true;
   schema["description"] = help_of(field);
   return schema;
 }

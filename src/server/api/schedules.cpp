@@ -75,6 +75,8 @@ void apply_job(Reader& reader, const ScheduledJob& asked, queue::Schedule& sched
   schedule.body = asked.body.value_or(Bytes()).bytes;
 }
 
+}  // namespace
+
 queue::Schedule schedule_of(Reader& reader, const NewSchedule& asked) {
   check_times(reader, asked);
   queue::Schedule schedule{.cron = asked.cron.value_or(""),
@@ -89,6 +91,8 @@ queue::Schedule schedule_of(Reader& reader, const NewSchedule& asked) {
   reader.within("job", [&] { apply_job(reader, asked.job, schedule); });
   return schedule;
 }
+
+namespace {
 
 void require_schedule_size(const RequestContext& x, std::string_view body) {
   const std::size_t most =
@@ -172,7 +176,8 @@ void put_schedule(RequestContext& x, const NewSchedule& asked, Reader& reader) {
   x.require_tube(schedule.tube);
   if (before) x.require_tube_of(what, before->record.schedule.tube);
   require_preconditions(x.request, before.has_value(), what);
-  x.engine().set_schedule(x.now(), asked.name, schedule);
+  x.engine().set_schedule(x.now(), asked.name, schedule, asked.paused.value_or(false));
+  if (!asked.paused.value_or(true)) x.engine().resume_schedule(x.now(), asked.name);
   const auto view = x.engine().schedule(x.now(), asked.name, kTimesShown);
   answer_made(x, shown(view.value(), true), !before);
 }

@@ -34,7 +34,7 @@ struct Words<Gap> {
 
 // --- The job that a schedule puts, to read and to write.
 
-struct ScheduledJob : AllAttributes {
+struct ScheduledJob : Attributes {
   std::string tube = "default";
   queue::Priority priority = kUsualPriority;
   Duration ttr{60'000};
@@ -58,9 +58,7 @@ inline constexpr auto kScheduledJobFields = joined(
             "expires_in", "This long after the job is due, no worker gets it any more.",
             {.least = 1, .most = queue::kMaxScheduleSpan}),
         field<&ScheduledJob::at_expiry>("at_expiry", "What becomes of it then.", {.usual = "drop"}),
-        field<&ScheduledJob::body>("body", "Up to 64 KiB. A list leaves it out."),
-        field<&ScheduledJob::attributes, ScheduledJob>(
-            "attributes", "What other clients keep with the job.", {.is_told = true})},
+        field<&ScheduledJob::body>("body", "Up to 64 KiB. A list leaves it out.")},
     kAttributeFields<ScheduledJob>);
 template <>
 inline constexpr Shape kShape<ScheduledJob> = {.name = "ScheduledJob",
@@ -79,6 +77,7 @@ struct NewSchedule {
   std::optional<Duration> catch_up_window = {};
   queue::Overlap overlap = queue::Overlap::kAllow;
   Duration spread = {};
+  std::optional<bool> paused = {};
   ScheduledJob job;
 };
 inline constexpr Rule kScheduleTextRule{.least = 1, .most = queue::kMaxScheduleText};
@@ -102,10 +101,14 @@ inline constexpr std::array kNewScheduleFields = {
                             {.usual = "allow"}),
     field<&Of::spread, Of>("spread", "Each job is due later by up to this.",
                            {.most = queue::kMaxScheduleSpan, .usual = "0s"}),
+    field<&Of::paused, Of>("paused", "It does not fire. Left out of a PUT: it stays as it is."),
     field<&Of::job, Of>("job", "What is put each time.")};
 template <>
 inline constexpr Shape kShape<NewSchedule> = {.name = "NewSchedule",
                                               .fields = kNewScheduleFields<NewSchedule>};
+
+// Returns what the engine takes, and notes what is wrong or does not go together.
+queue::Schedule schedule_of(Reader& reader, const NewSchedule& asked);
 
 struct ScheduleName {
   std::string name;
@@ -119,7 +122,6 @@ inline constexpr Shape kShape<ScheduleName> = {.name = "ScheduleName",
 // --- Answers.
 
 struct Schedule : NewSchedule {
-  bool paused = false;
   std::optional<std::string> broken = {};
   std::uint64_t fired = 0;
   std::uint64_t skipped = 0;
@@ -133,7 +135,6 @@ inline constexpr Rule kZonedRule{.format = "date-time"};
 inline constexpr auto kScheduleFields = joined(
     kNewScheduleFields<Schedule>,
     std::array{
-        field<&Schedule::paused>("paused", "It does not fire."),
         field<&Schedule::broken>("broken", "Why cron or the zone cannot be read any more."),
         field<&Schedule::fired>("fired", "Times that have put a job."),
         field<&Schedule::skipped>("skipped", "Times that have put none."),
