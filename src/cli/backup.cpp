@@ -21,7 +21,6 @@
 #include "cli/error_text.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/progress_line.h"
 #include "cli/stop_signals.h"
 #include "server/api/checkpoints.h"
 #include "server/api/status.h"

@@ -18,12 +18,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// So many bytes of bodies and so many jobs are in memory at once.
+// At most this many bytes of bodies, and jobs, are in memory at once.
 constexpr std::uint64_t kBytesAtOnce = 16 << 20;
 constexpr std::uint64_t kMostAtOnce = 256;
 
-// So many ids are asked for together, and so many delayed jobs are moved before others are looked
-// for.
+// The ids that are asked for together, and the delayed jobs that are moved before the search for
+// others.
 constexpr std::uint64_t kIdsAtOnce = 1'024;
 constexpr std::size_t kMostDelayed = 1 << 22;
 
@@ -177,7 +177,7 @@ std::uint64_t BeanstalkdImport::highest_id_shown(const std::vector<TubeToImport>
   return highest;
 }
 
-// Of these tubes alone: those of a tube that has appeared meanwhile would not be found among them.
+// Counts those of these tubes alone: no search finds jobs of a tube that has appeared meanwhile.
 std::uint64_t BeanstalkdImport::delayed_jobs(const std::vector<TubeToImport>& tubes) {
   std::uint64_t jobs = 0;
   for (const TubeToImport& tube : tubes) {

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "cli/client.h"
-#include "cli/progress_line.h"
+#include "cli/progress.h"
 #include "cli/stop_signals.h"
 
 namespace carillon::cli {
@@ -54,7 +54,7 @@ struct JobCounts {
 struct TubeToImport {
   std::string name;
   JobCounts counts;
-  std::chrono::seconds paused{0};  // for so long yet
+  std::chrono::seconds paused{0};  // what is left of its pause
 };
 
 // Not thread-safe.
@@ -69,8 +69,8 @@ class BeanstalkdImport {
   // Returns the tubes that are meant and have jobs.
   std::vector<TubeToImport> tubes();
 
-  // Moves jobs until beanstalkd has none that is ready, delayed or buried. Throws Interrupted if a
-  // signal has come, and Failure if something went wrong. It can be run again then.
+  // Moves jobs until beanstalkd has no job that is ready, delayed or buried. Throws
+  // Interrupted if a signal has come, and Failure if something went wrong; it can be run again.
   void run();
 
   const std::string& instance() const { return instance_; }

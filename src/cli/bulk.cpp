@@ -16,7 +16,6 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/counted.h"
-#include "cli/job_export.h"
 #include "cli/output.h"
 #include "cli/stop_signals.h"
 #include "cli/wait.h"
@@ -183,7 +182,7 @@ int change_many(const ServerAddress& server, const server::Shape& shape, const v
   if (told.error) throw unfinished(told, *told.error, words);
   write_out(fmt::format("{}\n", told.changed));
   const bool is_incomplete = told.incomplete.value_or(false);
-  if (is_incomplete) remark(missing_jobs(words.tube));
+  if (is_incomplete) remark_missing_jobs(words.tube);
   if (told.left == 0) return is_incomplete ? kFailure : kSuccess;
   remark(fmt::format("{} cannot be {}: {}", told.left, words.done, why_left(told)));
   return kFailure;

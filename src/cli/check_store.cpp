@@ -20,7 +20,6 @@
 #include "cli/counted.h"
 #include "cli/error_text.h"
 #include "cli/progress.h"
-#include "cli/progress_line.h"
 #include "cli/wait.h"
 #include "server/text/json_text.h"
 #include "server/text/timestamp.h"

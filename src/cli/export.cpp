@@ -1,31 +1,53 @@
-// `carillon export`: writes the jobs, schedules and settings of a running server to a file of JSON
-// lines.
+// `carillon export`: writes the jobs of a running server, what is set for its tubes and groups, and
+// its schedules to a file of JSON lines (job_file.h).
+//
+// The tubes come in the order of their names: what is set for the tube and its groups, and then its
+// jobs in pages. After the jobs of a page stands a line that says where the next one begins, so an
+// export that was interrupted goes on from the last such line of its file. A job that a worker
+// moves on meanwhile may be listed twice; it is written once. The schedules come last, so that no
+// schedule of a file that is imported comes before the jobs.
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <cerrno>
 #include <chrono>
+#include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "base/file_descriptor.h"
+#include "cli/api.h"
 #include "cli/arguments.h"
-#include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/counted.h"
-#include "cli/job_export.h"
+#include "cli/error_text.h"
+#include "cli/file_fields.h"
+#include "cli/job_file.h"
+#include "cli/job_json.h"
 #include "cli/output.h"
-#include "cli/progress_line.h"
+#include "cli/progress.h"
 #include "cli/stop_signals.h"
 #include "server/text/address.h"
 #include "server/text/duration.h"
+#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {
 
+namespace json = boost::json;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -50,30 +72,363 @@ struct Request {
   bool json = false;
 };
 
+std::string line_of(const json::object& object) {
+  return json::serialize(object) + "\n";
+}
+
+// --- The file.
+
+// A set of ids of jobs: a bit for each, in those stretches of ids in which there is one.
+class IdSet {
+ public:
+  // Returns false if the set has it.
+  bool insert(std::uint64_t id) {
+    constexpr std::uint64_t kStretch = 1 << 16;
+    std::vector<bool>& stretch = stretches_[id / kStretch];
+    if (stretch.empty()) stretch.resize(kStretch);
+    const bool is_new = !stretch[id % kStretch];
+    stretch[id % kStretch] = true;
+    return is_new;
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, std::vector<bool>> stretches_;
+};
+
+// Where the lines go: a file, or standard output.
+class ExportFile {
+ public:
+  // Throws Failure: a file must not exist, or with `resume` it must, and be an export. Without a
+  // name it is standard output.
+  ExportFile(const std::optional<std::string>& name, bool resume);
+
+  // Throws Failure.
+  void write(std::string_view lines);
+  // Everything is on the disk when this returns. Throws Failure.
+  void finish();
+
+  bool is_whole() const { return damaged.empty() && incomplete.empty(); }
+
+  // What it has, from an export before and from this one.
+  bool begun = false;
+  bool ended = false;
+  FilePage last = {};  // its last page; its tube is empty if there is no page
+  std::uint64_t jobs = 0;
+  IdSet ids;
+  // Jobs that are not in it, because the server cannot read their bodies; and tubes of which it
+  // cannot read all records, so that jobs may be missing.
+  std::set<std::uint64_t> damaged;
+  std::set<std::string> incomplete;
+
+ private:
+  void read_on();
+  bool take(const std::string& text, std::vector<std::uint64_t>& unconfirmed);
+  [[noreturn]] void fail_to_write(std::string_view advice = "") const {
+    throw Failure(fmt::format("cannot write {}: {}{}", name_, error_text(errno), advice));
+  }
+
+  std::string name_;  // in messages
+  base::FileDescriptor fd_;
+};
+
+ExportFile::ExportFile(const std::optional<std::string>& name, bool resume)
+    : name_(name.value_or("standard output")) {
+  if (!name) return;
+  constexpr mode_t kMode = 0600;  // bodies may be secret
+  const int how = resume ? 0 : O_CREAT | O_EXCL;
+  fd_ = base::FileDescriptor(::open(name_.c_str(), O_RDWR | O_CLOEXEC | how, kMode));
+  if (!fd_)
+    fail_to_write(errno == EEXIST ? "; add --resume if it is an export to be finished" : "");
+  if (resume) read_on();
+}
+
+// Lines after the last page line are dropped: they will be written again.
+void ExportFile::read_on() {
+  std::ifstream in(name_, std::ios::binary);
+  std::vector<std::uint64_t> unconfirmed;
+  off_t good = 0;
+  off_t read = 0;
+  std::uint64_t number = 0;
+  for (std::string line; std::getline(in, line) && !in.eof();) {
+    ++number;
+    read += static_cast<off_t>(line.size()) + 1;
+    try {
+      if (take(line, unconfirmed)) good = read;
+    } catch (const std::invalid_argument& error) {
+      throw Failure(fmt::format("{} line {}: {}", name_, number, error.what()));
+    }
+  }
+  if (::ftruncate(fd_.get(), good) != 0 || ::lseek(fd_.get(), good, SEEK_SET) != good)
+    fail_to_write();
+}
+
+// Returns true if the export can go on behind the line.
+bool ExportFile::take(const std::string& text, std::vector<std::uint64_t>& unconfirmed) {
+  const FileLine line = parse_file_line(text);
+  const bool is_head = std::holds_alternative<FileHead>(line);
+  if (!begun && !is_head) throw std::invalid_argument("the file is not an export");
+  begun = true;
+  ended = ended || std::holds_alternative<FileEnd>(line);
+  if (const auto* const job = std::get_if<FileJob>(&line); job != nullptr && job->id)
+    unconfirmed.push_back(*job->id);
+  const auto* const page = std::get_if<FilePage>(&line);
+  if (page == nullptr) return is_head || ended;
+  last = *page;
+  damaged.insert(page->damaged.begin(), page->damaged.end());
+  if (page->incomplete) incomplete.insert(page->tube);
+  jobs += unconfirmed.size();
+  unconfirmed.insert(unconfirmed.end(), page->damaged.begin(), page->damaged.end());
+  for (const std::uint64_t id : unconfirmed) ids.insert(id);
+  unconfirmed.clear();
+  return true;
+}
+
+void ExportFile::write(std::string_view lines) {
+  if (!fd_) return write_out(lines);
+  while (!lines.empty()) {
+    const ssize_t count = ::write(fd_.get(), lines.data(), lines.size());
+    if (count < 0 && errno != EINTR) fail_to_write();
+    if (count > 0) lines.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+void ExportFile::finish() {
+  if (fd_ && ::fsync(fd_.get()) != 0) fail_to_write();
+}
+
+// --- What goes into it.
+
+std::string head_line(const ServerAddress& server) {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  const auto now =
+      static_cast<std::uint64_t>(std::chrono::floor<milliseconds>(since_epoch).count());
+  std::random_device random;
+  return line_of({{"type", "export"},
+                  {"version", kJobFileVersion},
+                  {"id", fmt::format("{:08x}{:08x}", random(), random())},
+                  {"server", server::to_string(server)},
+                  {"time", server::format_timestamp(now)},
+                  {"time_ms", now}});
+}
+
+// Puts what identifies the object in front of its fields. Returns no line if no field is set.
+std::string line_of_settings(json::object line, const json::object& fields) {
+  const std::size_t none = line.size();
+  // These are as good as left out.
+  const auto says_nothing = [](const json::value& value) {
+    return value == 0 || value == "0ms" || value == "0%" || value == "returns";
+  };
+  for (const auto& [name, value] : fields)
+    if (!says_nothing(value)) line[name] = value;
+  return line.size() == none ? "" : line_of(line);
+}
+
+std::string tube_line(const json::value& tube) {
+  return line_of_settings({{"type", "tube"}, {"tube", tube.at("name")}},
+                          file_fields(FileObject::kTube, tube));
+}
+
+std::string group_line(const json::value& group) {
+  json::object fields = file_fields(FileObject::kGroup, group);
+  for (const char* const count : {"ready", "reserved", "delayed", "buried"}) fields.erase(count);
+  const bool is_set = fields.contains("max_running") || fields.contains("rate");
+  if (fields.at("weight") == 1 && !is_set) return "";
+  return line_of_settings({{"type", "group"}}, fields);
+}
+
+std::string schedule_line(const json::object& schedule) {
+  json::object line{{"type", "schedule"}};
+  for (const auto& [name, value] : file_fields(FileObject::kSchedule, schedule)) line[name] = value;
+  for (const auto& [name, value] : file_fields(FileObject::kScheduledJob, schedule.at("job")))
+    line[name] = value;
+  return line_of(line);
+}
+
+std::string page_line(const FilePage& page) {
+  json::object line{{"type", "page"}, {"tube", page.tube}, {"after", nullptr}};
+  if (page.after) line["after"] = *page.after;
+  if (!page.damaged.empty())
+    line["damaged"] = json::array(page.damaged.begin(), page.damaged.end());
+  if (page.incomplete) line["incomplete"] = true;
+  return line_of(line);
+}
+
+// --- The export.
+
+class Export {
+ public:
+  Export(Api& api, const Request& request, const StopSignals& stop, ProgressLine& line)
+      : api_(api), request_(request), stop_(stop), line_(line) {}
+
+  // Asks which tubes there are. Throws Interrupted if a signal has come, and Failure; so do the
+  // next ones.
+  void begin();
+  // REQUIRES: begin() has returned.
+  void run(ExportFile& file);
+
+  std::uint64_t tubes() const { return tubes_.size(); }
+  std::uint64_t schedules() const { return schedules_; }
+
+ private:
+  bool is_wanted(const json::value& tube) const;
+  // Calls `take` with each page of the list.
+  void read_pages(std::string target, std::string token,
+                  const std::function<void(json::object&)>& take);
+  void export_groups(const std::string& tube, ExportFile& file);
+  void export_jobs(const std::string& tube, std::string token, ExportFile& file);
+  std::string job_line(const json::value& job, ExportFile& file, FilePage& page);
+  void export_schedules(ExportFile& file);
+
+  Api& api_;
+  const Request& request_;
+  const StopSignals& stop_;
+  ProgressLine& line_;
+  std::vector<json::value> tubes_;
+  std::uint64_t there_were_ = 0;  // jobs at the beginning
+  std::uint64_t schedules_ = 0;
+};
+
+void Export::read_pages(std::string target, std::string token,
+                        const std::function<void(json::object&)>& take) {
+  target += target.find('?') == target.npos ? "?page_size=1000" : "&page_size=1000";
+  while (true) {
+    if (stop_.came()) throw Interrupted();
+    json::object page =
+        api_.get(token.empty() ? target : target + "&page_token=" + url_part(token));
+    const json::value next = page.at("next_page_token");
+    take(page);
+    if (!next.is_string()) return;
+    token = std::string(next.get_string());
+  }
+}
+
+bool Export::is_wanted(const json::value& tube) const {
+  const std::vector<std::string>& tubes = request_.tubes;
+  const std::string_view name = tube.as_string();
+  return tubes.empty() || std::find(tubes.begin(), tubes.end(), name) != tubes.end();
+}
+
+void Export::begin() {
+  read_pages("/v1/tubes", "", [&](json::object& page) {
+    for (json::value& tube : page.at("tubes").as_array()) {
+      if (!is_wanted(tube.at("name"))) continue;
+      for (const char* const state : {"ready", "delayed", "reserved", "buried"})
+        there_were_ += tube.at("jobs").at(state).to_number<std::uint64_t>();
+      tubes_.push_back(std::move(tube));
+    }
+  });
+}
+
+void Export::run(ExportFile& file) {
+  if (!file.begun) file.write(head_line(request_.server));
+  const FilePage last = file.last;
+  for (const json::value& tube : tubes_) {
+    const std::string name(tube.at("name").as_string());
+    if (name < last.tube) continue;
+    const bool is_begun = name == last.tube;
+    if (is_begun && !last.after) continue;
+    if (!is_begun) {
+      file.write(tube_line(tube));
+      if (tube.at("groups") != 0) export_groups(name, file);
+    }
+    export_jobs(name, is_begun ? *last.after : "", file);
+  }
+  export_schedules(file);
+  file.finish();
+  file.write(line_of({{"type", "end"}, {"jobs", file.jobs}, {"tubes", tubes_.size()}}));
+  file.finish();
+}
+
+void Export::export_groups(const std::string& tube, ExportFile& file) {
+  read_pages("/v1/tubes/" + url_part(tube) + "/groups", "", [&](json::object& page) {
+    std::string lines;
+    for (const json::value& group : page.at("groups").as_array()) lines += group_line(group);
+    file.write(lines);
+  });
+}
+
+void Export::export_jobs(const std::string& tube, std::string token, ExportFile& file) {
+  const std::string target = "/v1/tubes/" + url_part(tube) + "/jobs?bodies=true";
+  read_pages(target, std::move(token), [&](json::object& listed) {
+    FilePage page{.tube = tube, .incomplete = listed.contains("incomplete")};
+    if (const json::value& next = listed.at("next_page_token"); next.is_string())
+      page.after = std::string(next.get_string());
+    std::string lines;
+    std::size_t jobs = 0;
+    for (const json::value& job : listed.at("jobs").as_array()) {
+      const std::string line = job_line(job, file, page);
+      if (!line.empty()) ++jobs;
+      lines += line;
+    }
+    file.write(lines + page_line(page));
+    file.damaged.insert(page.damaged.begin(), page.damaged.end());
+    if (page.incomplete) file.incomplete.insert(tube);
+    file.jobs += jobs;
+    line_.show(
+        fmt::format("{} of {}", file.jobs, counted(std::max(file.jobs, there_were_), "job")));
+  });
+}
+
+// Returns no line if the job is gone, or was written before.
+std::string Export::job_line(const json::value& job, ExportFile& file, FilePage& page) {
+  const json::object& shown = job.as_object();
+  const auto id = shown.at("id").to_number<std::uint64_t>();
+  if (!file.ids.insert(id)) return "";
+  if (shown.contains("body_error")) return page.damaged.push_back(id), "";
+  json::object line{{"type", "job"}};
+  for (auto& [name, value] : file_fields(FileObject::kJob, job)) {
+    line[name] = value;
+    if (name == "due")
+      line["due_ms"] = server::parse_timestamp(std::string_view(value.as_string()));
+  }
+  if (line.contains("body") || line.contains("body_base64")) return line_of(line);
+  try {
+    add_body(line, api_.fetch("GET", fmt::format("/v1/jobs/{}/body", id)));
+  } catch (const Refusal& refusal) {
+    if (refusal.status == 404) return "";
+    throw;
+  }
+  return line_of(line);
+}
+
+void Export::export_schedules(ExportFile& file) {
+  read_pages("/v1/schedules", "", [&](json::object& page) {
+    for (const json::value& listed : page.at("schedules").as_array()) {
+      if (!is_wanted(listed.at("job").at("tube"))) continue;
+      if (stop_.came()) throw Interrupted();
+      const std::string_view name = listed.at("name").as_string();
+      try {
+        file.write(schedule_line(api_.get("/v1/schedules/" + url_part(name))));
+        ++schedules_;
+      } catch (const Refusal& refusal) {
+        if (refusal.status != 404) throw;  // else it is gone
+      }
+    }
+  });
+}
+
+// --- The command.
+
 // Says what is missing in the file.
-int report_missing(ExportFile& file) {
-  for (const std::uint64_t id : file.damaged())
+int report_missing(const ExportFile& file) {
+  for (const std::uint64_t id : file.damaged)
     remark(fmt::format("job {} is not in it: its body is damaged", id));
-  for (const std::string& tube : file.incomplete()) remark(missing_jobs(tube));
+  for (const std::string& tube : file.incomplete) remark_missing_jobs(tube);
   return file.is_whole() ? kSuccess : kFailure;
 }
 
-void report(const Request& request, const JobExport& done, milliseconds took) {
-  if (!done.left_out().empty())
-    remark(fmt::format("schedules, or what is set for groups, are not in it: {}", done.left_out()));
+void report(const Request& request, const Export& done, std::uint64_t jobs, milliseconds took) {
   if (request.json && request.out) {
-    boost::json::object object;
-    object["file"] = *request.out;
-    object["jobs"] = done.jobs();
-    object["tubes"] = done.tubes();
-    object["schedules"] = done.schedules();
-    object["milliseconds"] = took.count();
-    return write_out(boost::json::serialize(object) + "\n");
+    return write_out(line_of({{"file", *request.out},
+                              {"jobs", jobs},
+                              {"tubes", done.tubes()},
+                              {"schedules", done.schedules()},
+                              {"milliseconds", took.count()}}));
   }
   const std::string schedules =
       done.schedules() > 0 ? " and " + counted(done.schedules(), "schedule") : "";
   const std::string text =
-      fmt::format("{} of {}{} in {}", counted(done.jobs(), "job"), counted(done.tubes(), "tube"),
+      fmt::format("{} of {}{} in {}", counted(jobs, "job"), counted(done.tubes(), "tube"),
                   schedules, server::short_duration(took));
   if (request.out) return write_out(fmt::format("{}: {}\n", *request.out, text));
   remark(text);
@@ -84,29 +439,28 @@ int export_jobs(const Request& request) {
   const auto began = Clock::now();
   const StopSignals signals;
   ProgressLine line;
-  Client client(Stream::connect(request.server, signals.fd()));
+  Api api(request.server, signals.fd());
+  Export jobs(api, request, signals, line);
+  jobs.begin();  // before the file is made: the server may be down
   ExportFile file(request.out, request.resume);
-  if (file.ended()) {
+  if (file.ended) {
     remark(fmt::format("{} {}", *request.out,
                        file.is_whole() ? "is whole already" : "has all that could be read"));
     return report_missing(file);
   }
-  const JobExportOptions options{.server = server::to_string(request.server),
-                                 .tubes = request.tubes};
-  JobExport jobs(client, file, options, signals, line);
   const auto failure = [&](std::string_view why) {
-    return Failure(fmt::format("{} after {}{}", why, counted(jobs.jobs(), "job"),
+    return Failure(fmt::format("{} after {}{}", why, counted(file.jobs, "job"),
                                request.out ? "; add --resume to go on" : ""));
   };
   try {
-    jobs.run();
+    jobs.run(file);
   } catch (const Interrupted&) {
     throw failure("interrupted");
   } catch (const Unavailable& error) {
     throw failure(fmt::format("{},", error.what()));
   }
   line.clear();
-  report(request, jobs, std::chrono::duration_cast<milliseconds>(Clock::now() - began));
+  report(request, jobs, file.jobs, std::chrono::duration_cast<milliseconds>(Clock::now() - began));
   return report_missing(file);
 }
 

@@ -13,18 +13,17 @@
 #include "base/crc32c.h"
 #include "cli/arguments.h"
 #include "cli/counted.h"
+#include "cli/job_file.h"
 #include "cli/progress.h"
 #include "server/beanstalk/job_options.h"
-#include "server/beanstalk/schedule_options.h"
 
 namespace carillon::cli {
 namespace {
 
 using server::beanstalk::OptionsOf;
 using server::beanstalk::parse_job_options;
-using server::beanstalk::parse_schedule_options;
 
-// A batch has at most so many jobs, and bytes of bodies and options. Larger ones would make other
+// A batch has at most this many jobs, and bytes of bodies and options. Larger ones would make other
 // clients wait longer, and are not faster.
 constexpr std::size_t kBatchJobs = 200;
 constexpr std::size_t kBatchBytes = 512 << 10;
@@ -50,46 +49,86 @@ std::string reason(std::string_view why, std::size_t body_bytes) {
   constexpr std::string_view kBadOption = "BAD_OPTION ";
   if (why == "JOB_TOO_BIG")
     return fmt::format("the body has {} bytes, more than the server takes", body_bytes);
-  if (why == "TOO_MANY") return "the put-rate of the tube does not let so many in at once";
+  if (why == "TOO_MANY") return "the put-rate of the tube does not let this many in at once";
   if (why == "OUT_OF_RANGE") return "the job would be due after the year 9999";
   if (why.starts_with(kBadOption)) why.remove_prefix(kBadOption.size());
   return std::string(why);
 }
 
-}  // namespace
+// Not thread-safe.
+class FileImport {
+ public:
+  FileImport(Client* client, Api& api, std::istream& in, const FileImportOptions& options,
+             const StopSignals& stop, ProgressLine& line, FileImported& done)
+      : client_(client),
+        api_(api),
+        in_(in),
+        options_(options),
+        stop_(stop),
+        line_(line),
+        done_(done) {}
 
-std::uint64_t last_line_to_import(std::istream& in) {
-  std::uint64_t number = 0;
-  std::uint64_t last_page = 0;
-  bool is_unfinished = false;
-  for (std::string text; std::getline(in, text);) {
-    ++number;
-    if (text.starts_with(R"({"type":"end")")) is_unfinished = false;
-    if (text.starts_with(R"({"type":"export")")) is_unfinished = true;
-    if (text.starts_with(R"({"type":")") && !text.starts_with(R"({"type":"job")"))
-      last_page = number;
+  void run();
+
+ private:
+  struct Pending {
+    std::uint64_t number;  // its line
+    FileJob job;
+  };
+  void take(const std::string& text);
+  void take(FileJob job);
+  void take(server::PatchTube patch);
+  void take(server::PatchGroup patch);
+  void take(server::NewSchedule schedule);
+  void take(const FileHead& head);
+  void take(const FilePage&) { put_batch(); }
+  void take(const FileEnd&);
+  void take(const FileOther& other) { ++done_.passed_over[other.type]; }
+  void begin(bool is_export, std::string id);
+  bool is_worth_putting(FileJob& job);
+  void set(std::string_view method, const std::string& path, boost::json::object fields);
+  void set(const server::PatchTube& patch) {
+    set("PATCH", "/v1/tubes/" + url_part(patch.tube), server::write(patch));
   }
-  return is_unfinished ? last_page : UINT64_MAX;
-}
+  void hold_back_puts();
+  std::size_t most_in_batch(const std::string& tube);
+  bool rename(std::string& tube) const;
+  bool has_pending_key(const std::string& key) const;
+  void put_batch();
+  void put_large(const Pending& large);
+  PutAnswer put_one(const Pending& large, const std::string& options);
+  void use(const std::string& tube);
+  std::string token(const Pending& first) const;
+  [[noreturn]] void fail(std::uint64_t line, std::string_view why) const;
 
-FileImport::FileImport(Client* client, std::string name, std::istream& in,
-                       const FileImportOptions& options, const StopSignals& stop,
-                       ProgressLine& line)
-    : client_(client),
-      name_(std::move(name)),
-      in_(in),
-      options_(options),
-      stop_(stop),
-      line_(line) {}
+  Client* client_;  // null: a dry run
+  Api& api_;
+  std::istream& in_;
+  const FileImportOptions& options_;
+  const StopSignals& stop_;
+  ProgressLine& line_;
+  FileImported& done_;
+  std::string export_;            // its id; for a file without one, made of its first line
+  bool is_export_ = false;        // and not ended
+  std::uint64_t number_ = 0;      // of the line
+  std::uint64_t export_at_ = 0;   // the number of the export's first line
+  std::vector<Pending> pending_;  // jobs of one tube
+  std::size_t bytes_ = 0;         // in their bodies and options
+  std::string used_;
+  std::vector<server::PatchTube> at_end_;  // what holds back puts
+  std::string batched_;                    // the tube for which a batch has `most_` jobs
+  std::size_t most_ = 0;
+};
 
 void FileImport::fail(std::uint64_t line, std::string_view why) const {
-  throw Failure(fmt::format("{} line {}: {}", name_, line, why));
+  throw Failure(fmt::format("{} line {}: {}", options_.name, line, why));
 }
 
-template <class Action>
-void FileImport::or_fail(Action action) {
+void FileImport::set(std::string_view method, const std::string& path, boost::json::object fields) {
+  if (client_ == nullptr) return;
+  for (const char* const name : {"tube", "group", "name"}) fields.erase(name);  // in the path
   try {
-    action();
+    api_.ask(method, path, fields);
   } catch (const Unavailable&) {
     throw;
   } catch (const Failure& error) {
@@ -115,42 +154,37 @@ void FileImport::run() {
         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
     if (options_.bytes > 0) line_.show(progress_text(read, options_.bytes, elapsed));
   }
-  if (in_.bad()) throw Failure(fmt::format("cannot read {}", name_));
+  if (in_.bad()) throw Failure(fmt::format("cannot read {}", options_.name));
   if (is_export_)
-    throw Failure(fmt::format("{} has no last line: the export was not finished", name_));
+    throw Failure(fmt::format("{} has no last line: the export was not finished", options_.name));
   put_batch();
   hold_back_puts();
 }
 
 void FileImport::take(const std::string& text) {
-  using Kind = FileLine::Kind;
   if (text.empty()) return;
   FileLine line = parse_file_line(text);
-  if (line.kind == Kind::kExport || export_.empty()) {
-    const bool is_export = line.kind == Kind::kExport;
-    if (is_export_) throw std::invalid_argument("the export before it was not finished");
-    put_batch();
-    is_export_ = is_export;
-    export_ = is_export ? line.id : fmt::format("{:08x}", base::crc32c(0, text));
-    export_at_ = number_;
-  }
-  switch (line.kind) {
-    case Kind::kJob:
-      return take_job(std::move(line.job));
-    case Kind::kSetting:
-      return set(std::move(line.setting));
-    case Kind::kPage:
-      return put_batch();
-    case Kind::kEnd:
-      is_export_ = false;
-      put_batch();
-      return hold_back_puts();
-    case Kind::kOther:
-      ++passed_over_[line.type];
-      return;
-    case Kind::kExport:
-      return;
-  }
+  if (export_.empty() && !std::holds_alternative<FileHead>(line))
+    begin(false, fmt::format("{:08x}", base::crc32c(0, text)));
+  std::visit([this](auto& one) { take(std::move(one)); }, line);
+}
+
+void FileImport::begin(bool is_export, std::string id) {
+  put_batch();
+  is_export_ = is_export;
+  export_ = std::move(id);
+  export_at_ = number_;
+}
+
+void FileImport::take(const FileHead& head) {
+  if (is_export_) throw std::invalid_argument("the export before it was not finished");
+  begin(true, head.id);
+}
+
+void FileImport::take(const FileEnd&) {
+  is_export_ = false;
+  put_batch();
+  hold_back_puts();
 }
 
 // Gives the tube its new name. Returns false if it is not wanted.
@@ -162,31 +196,40 @@ bool FileImport::rename(std::string& tube) const {
   return true;
 }
 
-void FileImport::set(FileSetting setting) {
-  if (!rename(setting.tube)) return;
-  if (!setting.schedule.empty()) {
-    const std::string options = fmt::format("tube={} {}", setting.tube, setting.options);
-    parse_schedule_options(options, kDefaultTube);
-    ++schedules_;
-    if (options_.dry_run) return;
-    return or_fail([&] { client_->set_schedule(setting.schedule, options, setting.body); });
-  }
-  parse_job_options(setting.options, OptionsOf::kTube);
-  ++settings_;
-  parse_job_options(setting.at_end, OptionsOf::kTube);
-  std::string options = setting.options;
-  if (setting.at_end.find("puts=") != std::string::npos) options += " puts=taken";
-  if (setting.at_end.find("put-rate=") != std::string::npos) options += " put-rate=0";
-  set_tube(setting.tube, options);
-  if (!setting.at_end.empty()) at_end_.push_back(std::move(setting));
+void FileImport::take(server::NewSchedule schedule) {
+  if (!rename(schedule.job.tube)) return;
+  ++done_.schedules;
+  set("PUT", "/v1/schedules/" + url_part(schedule.name), server::write(schedule));
 }
 
-void FileImport::set_tube(const std::string& tube, const std::string& options) {
-  if (!options_.dry_run) or_fail([&] { client_->set_tube(tube, options); });
+void FileImport::take(server::PatchGroup patch) {
+  if (!rename(patch.tube)) return;
+  ++done_.settings;
+  const std::string path = "/v1/tubes/" + url_part(patch.tube) + "/groups/" + url_part(patch.group);
+  set("PATCH", path, server::write(patch));
+}
+
+// What holds back puts waits until all jobs are put.
+void FileImport::take(server::PatchTube patch) {
+  if (!rename(patch.tube)) return;
+  ++done_.settings;
+  server::PatchTube later;
+  later.tube = patch.tube;
+  if (patch.draining.value.value_or(false)) {
+    later.draining = patch.draining;
+    patch.draining.value = false;
+  }
+  if (patch.limits.value && patch.limits.value->put_rate.given) {
+    later.limits = {.given = true, .value = server::TubeLimits()};
+    later.limits.value->put_rate = std::exchange(
+        patch.limits.value->put_rate, server::Patch<server::RatePatch>{true, std::nullopt});
+  }
+  set(patch);
+  if (later.draining.given || later.limits.given) at_end_.push_back(std::move(later));
 }
 
 void FileImport::hold_back_puts() {
-  for (const FileSetting& one : std::exchange(at_end_, {})) set_tube(one.tube, one.at_end);
+  for (const server::PatchTube& one : std::exchange(at_end_, {})) set(one);
 }
 
 // A tube that is here already may have a rate. The jobs of a batch follow from it: so a batch that
@@ -208,13 +251,13 @@ bool FileImport::is_worth_putting(FileJob& job) {
                     *options.expires_at == queue::kNeverExpires ||
                     *options.due < *options.expires_at;
   if (runs) return true;
-  ++never_run_;
+  ++done_.never_run;
   job.buried = true;
   job.when.clear();
   return options.at_expiry == queue::AtExpiry::kDead;
 }
 
-void FileImport::take_job(FileJob job) {
+void FileImport::take(FileJob job) {
   if (!rename(job.tube) || !is_worth_putting(job)) return;
   const std::string options = options_of(job);
   const std::size_t bytes = job.body.size() + options.size();
@@ -247,7 +290,7 @@ void FileImport::put_batch() {
   const std::vector<Pending> batch = std::exchange(pending_, {});
   bytes_ = 0;
   if (batch.empty()) return;
-  if (options_.dry_run) return static_cast<void>(jobs_ += batch.size());
+  if (client_ == nullptr) return static_cast<void>(done_.jobs += batch.size());
   const std::uint64_t first = batch.front().number;
   const std::uint64_t last = batch.back().number;
   std::string data;
@@ -273,8 +316,8 @@ void FileImport::put_batch() {
   }
   if (answer.jobs.size() != batch.size())
     fail(first, fmt::format("the server refused the batch: {}", answer.why));
-  if (answer.result == Result::kAlready) return static_cast<void>(already_ += batch.size());
-  for (const PutAnswer& put : answer.jobs) ++(was_put(put) ? jobs_ : met_);
+  if (answer.result == Result::kAlready) return static_cast<void>(done_.already += batch.size());
+  for (const PutAnswer& put : answer.jobs) ++(was_put(put) ? done_.jobs : done_.met);
 }
 
 PutAnswer FileImport::put_one(const Pending& large, const std::string& options) try {
@@ -286,7 +329,7 @@ PutAnswer FileImport::put_one(const Pending& large, const std::string& options) 
 }
 
 void FileImport::put_large(const Pending& large) {
-  if (options_.dry_run) return static_cast<void>(++jobs_);
+  if (client_ == nullptr) return static_cast<void>(++done_.jobs);
   const FileJob& job = large.job;
   std::string options = options_of(job);
   if (job.key.empty()) {
@@ -295,14 +338,35 @@ void FileImport::put_large(const Pending& large) {
   }
   use(job.tube);
   const PutAnswer answer = put_one(large, options);
-  ++(was_put(answer) ? jobs_ : job.key.empty() ? already_ : met_);
-  if (was_put(answer) && job.key.empty()) ++keyed_;
+  ++(was_put(answer) ? done_.jobs : job.key.empty() ? done_.already : done_.met);
+  if (was_put(answer) && job.key.empty()) ++done_.keyed;
 }
 
 void FileImport::use(const std::string& tube) {
   if (used_ == tube) return;
   client_->use(tube);
   used_ = tube;
+}
+
+}  // namespace
+
+std::uint64_t last_line_to_import(std::istream& in) {
+  std::uint64_t number = 0;
+  std::uint64_t last_page = 0;
+  bool is_unfinished = false;
+  for (std::string text; std::getline(in, text);) {
+    ++number;
+    if (text.starts_with(R"({"type":"end")")) is_unfinished = false;
+    if (text.starts_with(R"({"type":"export")")) is_unfinished = true;
+    if (text.starts_with(R"({"type":")") && !text.starts_with(R"({"type":"job")"))
+      last_page = number;
+  }
+  return is_unfinished ? last_page : UINT64_MAX;
+}
+
+void import_lines(Client* client, Api& api, std::istream& in, const FileImportOptions& options,
+                  const StopSignals& stop, ProgressLine& line, FileImported& done) {
+  FileImport(client, api, in, options, stop, line, done).run();
 }
 
 }  // namespace carillon::cli

@@ -24,7 +24,7 @@
 #include "cli/error_text.h"
 #include "cli/file_import.h"
 #include "cli/output.h"
-#include "cli/progress_line.h"
+#include "cli/progress.h"
 #include "cli/stop_signals.h"
 #include "server/beanstalk/command.h"
 #include "server/text/address.h"
@@ -44,10 +44,10 @@ groups and schedules is set here; a schedule fires in both servers then, until
 it is paused in one of them.
 
 --beanstalkd moves the ready, delayed and buried jobs of a running beanstalkd,
-with what is left of their delays, until it has none. A job is deleted there
-when it is on the disk here. What its workers hold stays; the exit code is 1
-then. If beanstalkd itself was restarted with its log (-b) after an import that
-was killed, add --instance and the name that this import printed.
+with what is left of their delays, until there are no more. A job is deleted
+there when it is on the disk here. What its workers hold stays; the exit code
+is 1 then. If beanstalkd itself was restarted with its log (-b) after an import
+that was killed, add --instance and the name that this import printed.
 
 If the command fails or is killed, run it again: no job is lost or doubled. For
 a week the server knows a file of your own by its first line. To put the same
@@ -181,42 +181,42 @@ std::uint64_t open_file(const std::string& name, std::ifstream& in) {
   return static_cast<std::uint64_t>(size);
 }
 
-void print_result(const FileImport& import, milliseconds took, bool json) {
+void print_result(const FileImported& import, milliseconds took, bool json) {
   if (json) {
     boost::json::object object;
-    object["jobs"] = import.jobs();
-    object["already"] = import.already();
-    object["exist"] = import.met();
-    object["keyed"] = import.keyed();
-    object["never_run"] = import.never_run();
-    object["settings"] = import.settings();
-    object["schedules"] = import.schedules();
+    object["jobs"] = import.jobs;
+    object["already"] = import.already;
+    object["exist"] = import.met;
+    object["keyed"] = import.keyed;
+    object["never_run"] = import.never_run;
+    object["settings"] = import.settings;
+    object["schedules"] = import.schedules;
     object["milliseconds"] = took.count();
     return write_out(boost::json::serialize(object) + "\n");
   }
   std::string set;
-  if (import.settings() > 0) set += ", " + counted(import.settings(), "setting");
-  if (import.schedules() > 0) set += ", " + counted(import.schedules(), "schedule");
-  write_out(fmt::format("{}{} in {}\n", counted(import.jobs(), "job"), set,
-                        server::short_duration(took)));
-  if (import.already() > 0) {
+  if (import.settings > 0) set += ", " + counted(import.settings, "setting");
+  if (import.schedules > 0) set += ", " + counted(import.schedules, "schedule");
+  write_out(
+      fmt::format("{}{} in {}\n", counted(import.jobs, "job"), set, server::short_duration(took)));
+  if (import.already > 0) {
     remark(fmt::format("{} had been put by an import before; --once TOKEN puts them again",
-                       counted(import.already(), "other")));
+                       counted(import.already, "other")));
   }
-  if (import.keyed() > 0) {
+  if (import.keyed > 0) {
     remark(
         fmt::format("{} of more than 256 KiB had no key and got one, import:...: so a run again "
                     "does not put it twice",
-                    counted(import.keyed(), "job")));
+                    counted(import.keyed, "job")));
   }
-  if (import.never_run() > 0) {
+  if (import.never_run > 0) {
     remark(fmt::format(
         "{} would expire before the due time: buried if at-expiry is dead, else left out",
-        counted(import.never_run(), "job")));
+        counted(import.never_run, "job")));
   }
-  if (import.met() == 1) remark("1 was not put: its tube has a job with its key");
-  if (import.met() > 1)
-    remark(fmt::format("{} were not put: their tubes have jobs with their keys", import.met()));
+  if (import.met == 1) remark("1 was not put: its tube has a job with its key");
+  if (import.met > 1)
+    remark(fmt::format("{} were not put: their tubes have jobs with their keys", import.met));
 }
 
 int import_file(const Request& request) {
@@ -228,18 +228,21 @@ int import_file(const Request& request) {
   std::ifstream file;
   const std::uint64_t bytes = open_file(*request.file, file);
   const bool is_input = *request.file == "-";
-  FileImportOptions options{
-      .tubes = request.tubes, .dry_run = request.dry_run, .once = request.once, .bytes = bytes};
+  FileImportOptions options{.name = is_input ? "standard input" : *request.file,
+                            .tubes = request.tubes,
+                            .once = request.once,
+                            .bytes = bytes};
   if (!is_input) {
     options.last_line = last_line_to_import(file);
     file.clear();
     file.seekg(0);
   }
-  FileImport import(client ? &*client : nullptr, is_input ? "standard input" : *request.file,
-                    is_input ? std::cin : file, options, signals, line);
-  const auto put = [&import] { return counted(import.jobs(), "job"); };
+  Api api(request.server, signals.fd());
+  FileImported import;
+  const auto put = [&import] { return counted(import.jobs, "job"); };
   try {
-    import.run();
+    import_lines(client ? &*client : nullptr, api, is_input ? std::cin : file, options, signals,
+                 line, import);
   } catch (const Interrupted&) {
     throw Failure(fmt::format("interrupted after {}; run it again to go on", put()));
   } catch (const Failure& error) {
@@ -247,7 +250,7 @@ int import_file(const Request& request) {
     throw Failure(fmt::format("{}; {} put so far, run it again to go on", error.what(), put()));
   }
   line.clear();
-  for (const auto& [type, lines] : import.passed_over())
+  for (const auto& [type, lines] : import.passed_over)
     remark(fmt::format("passed over {} of type \"{}\"", counted(lines, "line"), type));
   print_result(import, std::chrono::duration_cast<milliseconds>(Clock::now() - began),
                request.json);

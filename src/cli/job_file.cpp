@@ -1,4 +1,4 @@
-// Reads and writes the lines of files of jobs (job_file.h).
+// Reads the lines of files of jobs (job_file.h).
 
 #include "cli/job_file.h"
 
@@ -9,23 +9,23 @@
 #include <boost/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "cli/arguments.h"
+#include "cli/file_fields.h"
 #include "server/api/attributes.h"
 #include "server/text/json_text.h"
-#include "server/text/timestamp.h"
 
 namespace carillon::cli {
 namespace {
 
 namespace json = boost::json;
 
-// What list-jobs tells of a job's past and present: no option of a put.
-constexpr std::array<std::string_view, 15> kNoOptions = {
-    "type",         "id",     "created",    "reserves", "timeouts",
-    "releases",     "buries", "kicks",      "attempts", "dead",
-    "cancel_asked", "worker", "body_bytes", "due_ms",   "worker_base64"};
+// What an export says about a job's past and present, which is no option of a put.
+constexpr std::array<std::string_view, 14> kNoOptions = {
+    "id",       "created", "reserves",     "timeouts", "releases",   "buries", "kicks",
+    "attempts", "dead",    "cancel_asked", "worker",   "body_bytes", "due_ms", "worker_base64"};
 
 [[noreturn]] void refuse(std::string_view name, std::string_view why) {
   throw std::invalid_argument(fmt::format("\"{}\": {}", name, why));
@@ -121,36 +121,57 @@ FileJob job_of(const json::object& object) {
   return job;
 }
 
-// `type` is tube, group or schedule.
-FileSetting setting_of(const json::object& object, std::string_view type) {
-  FileSetting setting;
-  const bool is_schedule = type == "schedule";
-  for (const auto& entry : object) {
-    std::string_view name = entry.key();
-    const json::value& value = entry.value();
-    if (name == "type") continue;
-    std::string text = take_text(name, value);
-    if (name == "tube") {
-      setting.tube = parse_tube(text);
-    } else if (is_schedule && name == "name") {
-      setting.schedule = parse_tube(text);
-    } else if (is_schedule && name == "body") {
-      if (!value.is_string()) refuse(name, "not a text");
-      setting.body = std::move(text);
-    } else if (!is_schedule &&
-               ((name == "puts" && text == "refused") || name.starts_with("put_"))) {
-      add_option(setting.at_end, option_of(name, value, text));
-    } else {
-      add_option(setting.options, option_of(name, value, text));
-    }
+// Says what is wrong with the fields of a line, by their names in the file.
+void throw_faults(FileObject of, const server::Reader& reader) {
+  std::string text;
+  for (const server::FieldFault& fault : reader.faults())
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", file_name_of(of, fault.pointer),
+                        fault.detail);
+  if (!text.empty()) throw std::invalid_argument(text);
+}
+
+// Takes a text out of the object.
+std::string take(json::object& from, const std::string& name) {
+  for (const std::string& as : {name, name + std::string(kBase64)}) {
+    const json::value* const value = from.if_contains(as);
+    if (value == nullptr) continue;
+    std::string_view plain = as;
+    if (!value->is_string()) refuse(as, "not a text");
+    std::string text = take_text(plain, *value);
+    from.erase(as);
+    return text;
   }
-  if (setting.tube.empty()) refuse("tube", "is missing");
-  if (type == "group" && !object.contains("group") && !object.contains("group_base64"))
-    refuse("group", "is missing");
-  if (!is_schedule) return setting;
-  if (setting.schedule.empty()) refuse("name", "is missing");
-  if (!object.contains("body") && !object.contains("body_base64")) refuse("body", "is missing");
-  return setting;
+  refuse(name, "is missing");
+}
+
+template <class Request>
+Request request_of(FileObject of, const json::object& object, Request request) {
+  server::Reader reader;
+  server::read_fields(reader, server::kShape<Request>, api_fields(of, object), &request);
+  if constexpr (std::is_same_v<Request, server::NewSchedule>) server::schedule_of(reader, request);
+  throw_faults(of, reader);
+  return request;
+}
+
+server::PatchTube tube_of(json::object object) {
+  server::PatchTube patch;
+  patch.tube = parse_tube(take(object, "tube"));
+  return request_of(FileObject::kTube, object, std::move(patch));
+}
+
+server::PatchGroup group_of(json::object object) {
+  server::PatchGroup patch;
+  patch.tube = parse_tube(take(object, "tube"));
+  patch.group = take(object, "group");
+  return request_of(FileObject::kGroup, object, std::move(patch));
+}
+
+server::NewSchedule schedule_of(json::object object) {
+  server::NewSchedule schedule;
+  schedule.job.tube = parse_tube(take(object, "tube"));
+  schedule.name = parse_tube(take(object, "name"));
+  schedule.job.body = server::Bytes{take(object, "body")};
+  return request_of(FileObject::kSchedule, object, std::move(schedule));
 }
 
 json::object object_of(std::string_view text) {
@@ -167,152 +188,37 @@ const json::value& field(const json::object& object, std::string_view name) {
   return *value;
 }
 
-std::string line_of(const json::object& object) {
-  return json::serialize(object) + "\n";
+FilePage page_of(const json::object& object) {
+  FilePage page{.tube = parse_tube(text_of("tube", field(object, "tube"))),
+                .incomplete = object.contains("incomplete")};
+  if (const json::value& after = field(object, "after"); !after.is_null())
+    page.after = text_of("after", after);
+  if (const json::value* const damaged = object.if_contains("damaged")) {
+    if (!damaged->is_array()) refuse("damaged", "not an array");
+    for (const json::value& id : damaged->get_array())
+      page.damaged.push_back(number_of("damaged", id));
+  }
+  return page;
 }
 
 }  // namespace
 
 FileLine parse_file_line(std::string_view text) {
-  using Kind = FileLine::Kind;
-  const json::object object = object_of(text);
-  FileLine line;
-  const auto* type = object.if_contains("type");
-  line.type = type == nullptr ? "job" : text_of("type", *type);
-  if (line.type == "job") {
-    line.kind = Kind::kJob;
-    line.job = job_of(object);
-  } else if (line.type == "tube" || line.type == "group" || line.type == "schedule") {
-    line.kind = Kind::kSetting;
-    line.setting = setting_of(object, line.type);
-  } else if (line.type == "export") {
-    line.kind = Kind::kExport;
-    const std::uint64_t version = number_of("version", field(object, "version"));
-    if (version != kJobFileVersion)
-      refuse("version", fmt::format("is {}; this Carillon knows {}", version, kJobFileVersion));
-    line.id = text_of("id", field(object, "id"));
-  } else if (line.type == "page") {
-    line.kind = Kind::kPage;
-    line.tube = parse_tube(text_of("tube", field(object, "tube")));
-    if (const json::value& after = field(object, "after"); !after.is_null())
-      line.after = text_of("after", after);
-    line.incomplete = object.contains("incomplete");
-    if (const json::value* const damaged = object.if_contains("damaged")) {
-      if (!damaged->is_array()) refuse("damaged", "not an array");
-      for (const json::value& id : damaged->get_array())
-        line.damaged.push_back(number_of("damaged", id));
-    }
-  } else if (line.type == "end") {
-    line.kind = Kind::kEnd;
-    line.jobs = number_of("jobs", field(object, "jobs"));
-  }
-  return line;
-}
-
-ListedJob parse_listed_job(std::string_view text) {
-  const json::object object = object_of(text);
-  return {.id = number_of("id", field(object, "id")),
-          .has_body = object.contains("body") || object.contains("body_base64"),
-          .is_damaged = object.contains("body_error")};
-}
-
-std::string job_file_line(std::string_view listed, const std::optional<std::string>& body) {
-  const json::object from = object_of(listed);
-  json::object object;
-  object["type"] = "job";
-  for (const auto& [name, value] : from) {
-    object[name] = value;
-    if (name == "due") object["due_ms"] = server::parse_timestamp(text_of(name, value));
-  }
-  if (body && server::is_utf8(*body)) object["body"] = *body;
-  if (body && !server::is_utf8(*body)) object["body_base64"] = server::to_base64(*body);
-  return line_of(object);
-}
-
-// stats-tube tells the parts of these as numbers.
-std::string tube_file_line(std::string_view tube, const StatsFields& stats) {
-  json::object object{{"type", "tube"}, {"tube", tube}};
-  const std::size_t none = object.size();
-  const auto number = [&stats](std::string_view name) {
-    return stats.has(name) ? stats.number(name) : 0;
-  };
-  for (const auto& [name, field] :
-       {std::pair{"max_attempts", "max-attempts"}, std::pair{"max_running", "max-running"}})
-    if (stats.has(field)) object[name] = number(field);
-  const std::uint64_t first = number("backoff-ms");
-  if (stats.has("backoff-longest-ms")) {
-    object["backoff"] = fmt::format("{}ms..{}ms", first, number("backoff-longest-ms"));
-  } else if (first > 0) {
-    object["backoff"] = fmt::format("{}ms", first);
-  }
-  if (stats.has("jitter-percent")) object["jitter"] = fmt::format("{}%", number("jitter-percent"));
-  if (stats.has("lost")) object["lost"] = stats.text("lost");
-  if (stats.has("rate")) {
-    object["rate"] = fmt::format("{}/{}ms", number("rate"), number("rate-period-ms"));
-    object["burst"] = number("burst");
-  }
-  if (stats.has("retention-ms")) object["retention"] = fmt::format("{}ms", number("retention-ms"));
-  if (stats.has("put-rate")) {
-    object["put_rate"] = fmt::format("{}/{}ms", number("put-rate"), number("put-rate-period-ms"));
-    object["put_burst"] = number("put-burst");
-  }
-  if (stats.has("puts")) object["puts"] = stats.text("puts");
-  return object.size() == none ? "" : line_of(object);
-}
-
-std::string group_file_line(std::string_view listed) {
-  const json::object from = object_of(listed);
-  const bool has_limits = from.contains("max_running") || from.contains("rate");
-  if (number_of("weight", field(from, "weight")) == 1 && !has_limits) return {};
-  json::object object{{"type", "group"}};
-  for (const std::string_view name :
-       {"tube", "group", "group_base64", "weight", "max_running", "rate", "burst"})
-    if (const json::value* const value = from.if_contains(name)) object[name] = *value;
-  return line_of(object);
-}
-
-std::string schedule_file_line(std::string_view shown) {
-  json::object object{{"type", "schedule"}};
-  for (const auto& [name, value] : object_of(shown)) object[name] = value;
-  return line_of(object);
-}
-
-std::string tube_of_schedule(std::string_view shown) {
-  return text_of("tube", field(object_of(shown), "tube"));
-}
-
-std::string export_file_line(std::string_view id, std::string_view server, std::uint64_t now_ms) {
-  json::object object;
-  object["type"] = "export";
-  object["version"] = kJobFileVersion;
-  object["id"] = id;
-  object["server"] = server;
-  object["time"] = server::format_timestamp(now_ms);
-  object["time_ms"] = now_ms;
-  return line_of(object);
-}
-
-std::string page_file_line(std::string_view tube, const std::optional<std::string>& after,
-                           const std::vector<std::uint64_t>& damaged, bool incomplete) {
-  json::object object;
-  object["type"] = "page";
-  object["tube"] = tube;
-  if (after) {
-    object["after"] = *after;
-  } else {
-    object["after"] = nullptr;
-  }
-  if (!damaged.empty()) object["damaged"] = json::array(damaged.begin(), damaged.end());
-  if (incomplete) object["incomplete"] = true;
-  return line_of(object);
-}
-
-std::string end_file_line(std::uint64_t jobs, std::uint64_t tubes) {
-  json::object object;
-  object["type"] = "end";
-  object["jobs"] = jobs;
-  object["tubes"] = tubes;
-  return line_of(object);
+  json::object object = object_of(text);
+  const auto* named = object.if_contains("type");
+  const std::string type = named == nullptr ? "job" : text_of("type", *named);
+  object.erase("type");
+  if (type == "job") return job_of(object);
+  if (type == "tube") return tube_of(std::move(object));
+  if (type == "group") return group_of(std::move(object));
+  if (type == "schedule") return schedule_of(std::move(object));
+  if (type == "page") return page_of(object);
+  if (type == "end") return FileEnd{};
+  if (type != "export") return FileOther{type};
+  const std::uint64_t version = number_of("version", field(object, "version"));
+  if (version != kJobFileVersion)
+    refuse("version", fmt::format("is {}; this Carillon knows {}", version, kJobFileVersion));
+  return FileHead{text_of("id", field(object, "id"))};
 }
 
 }  // namespace carillon::cli

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/client.h"
 
@@ -23,24 +22,6 @@ std::string met_json(std::uint64_t id, std::string_view tube, std::string_view r
 // Returns the JSON line of a job with its body: in "body" if it is UTF-8, else in "body_base64"
 // (RFC 4648), because JSON strings cannot hold other bytes. An empty `state` is left out.
 std::string job_json(const Job& job, std::string_view tube, std::string_view state);
-
-// The same with what show-job tells of the job: "key", "due", "attempts" and "dead", if it has
-// them, and "due_ms", the milliseconds since 1970; and with its failed attempts in "story".
-std::string shown_job_json(const Job& job, const StatsFields& shown,
-                           const std::vector<StatsFields>& story);
-
-// Returns the JSON line of a job that was changed: "id", "tube", "state", and as above.
-std::string changed_json(const StatsFields& shown);
-// The same of a job as the API shows it.
-std::string changed_json(const boost::json::object& job);
-
-// Returns a job of a list with the names that `carillon put` and files of jobs have (job_file.h):
-// "pri", "ttr" in ms, "backoff", "attributes".
-boost::json::object job_line(const boost::json::object& job);
-// The same of the job of a schedule.
-boost::json::object schedule_line(const boost::json::object& job);
-// The same of a group: "ready", "weight", "max_running", "rate", "burst".
-boost::json::object group_line(const boost::json::object& group);
 
 // Adds "body" or "body_base64".
 void add_body(boost::json::object& object, const std::string& body);

@@ -29,7 +29,7 @@ class LineBatches {
   // if a line is longer than a batch may be.
   std::vector<std::string> next();
 
-  // Of the batch that was returned last: its number, and the numbers of its lines, all from 1.
+  // The number of the batch that was returned last, and the numbers of its lines, all from 1.
   std::uint64_t number() const { return number_; }
   std::uint64_t first_line() const { return first_; }
   std::uint64_t last_line() const { return kept_.empty() ? line_ : line_ - 1; }

@@ -19,8 +19,7 @@
 #include "cli/arguments.h"
 #include "cli/asked.h"
 #include "cli/commands.h"
-#include "cli/job_export.h"
-#include "cli/job_json.h"
+#include "cli/file_fields.h"
 #include "cli/output.h"
 #include "server/api/filters.h"
 #include "server/text/visible_text.h"
@@ -156,17 +155,17 @@ void list_tube(const Request& request, Api& api) try {
     for (const json::value& one : page) {
       if (left == 0) break;
       --left;
-      const json::object& shown = one.as_object();
-      const json::object line = request.groups ? group_line(shown) : job_line(shown);
+      const json::object line =
+          file_fields(request.groups ? FileObject::kGroup : FileObject::kJob, one);
       text += request.json ? json::serialize(line) + "\n"
-                           : (request.groups ? group_row(line) : job_row(shown));
+                           : (request.groups ? group_row(line) : job_row(one.as_object()));
     }
     write_out(text);
     return left > 0;
   };
   const bool has_more =
       read_pages(api, target_of(request), request.groups ? "groups" : "jobs", show);
-  if (is_incomplete) remark(missing_jobs(*request.tube));
+  if (is_incomplete) remark_missing_jobs(*request.tube);
   if (!has_more) return;
   remark(
       fmt::format("there are more {}: see --limit and --all", request.groups ? "groups" : "jobs"));

@@ -47,6 +47,13 @@ void remark(std::string_view line) {
   std::fflush(stderr);
 }
 
+void remark_missing_jobs(std::string_view tube) {
+  remark(fmt::format(
+      "jobs of tube {} may be missing: a file of the server is damaged, and their records cannot "
+      "be read; stop it, and save what is whole: carillon check --data DIR --salvage NEW",
+      tube));
+}
+
 std::string read_some_input() {
   std::array<char, 65'536> buffer;
   while (true) {

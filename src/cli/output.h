@@ -25,6 +25,9 @@ void write_body(std::string_view body);
 // processes do not mix. It is escaped as in write_out().
 void remark(std::string_view line);
 
+// Says that jobs of the tube may be missing, because the server cannot read all records.
+void remark_missing_jobs(std::string_view tube);
+
 // Returns what comes next of standard input, up to 64 KiB; nothing at its end. Throws Failure on a
 // read error.
 std::string read_some_input();

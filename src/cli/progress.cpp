@@ -1,10 +1,12 @@
-// Texts about a copy (progress.h).
+// Texts and a line about progress (progress.h).
 
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <string_view>
 
 #include "cli/counted.h"
@@ -37,6 +39,29 @@ std::string progress_text(std::uint64_t done, std::uint64_t total,
                                     : server::short_duration(left);
   return text +
          fmt::format(", {}/s, {} left", size_text(static_cast<std::uint64_t>(speed)), left_text);
+}
+
+namespace {
+
+void write(const std::string& text) {
+  fmt::print(stderr, "{}", text), std::fflush(stderr);
+}
+
+}  // namespace
+
+ProgressLine::ProgressLine() : on_terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+void ProgressLine::show(const std::string& text) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPeriod{200};
+  if (!on_terminal_ || (shown_ && Clock::now() - *shown_ < kPeriod)) return;
+  write("\r\033[K" + text);
+  shown_ = Clock::now();
+}
+
+void ProgressLine::clear() {
+  if (shown_) write("\r\033[K");
+  shown_.reset();
 }
 
 }  // namespace carillon::cli

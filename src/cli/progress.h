@@ -1,8 +1,13 @@
-// Numbers of bytes for people, and the line that shows how far a copy is.
+// How far a command is: numbers of bytes for people, and the line that shows the progress. A
+// terminal shows it again and again in the same place; elsewhere nothing is shown.
+//
+//   ProgressLine line;
+//   for (...) line.show(progress_text(done, total, elapsed));   // the destructor clears it
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace carillon::cli {
@@ -14,5 +19,25 @@ std::string size_text(std::uint64_t bytes);
 // and time are left out in the first half second.
 std::string progress_text(std::uint64_t done, std::uint64_t total,
                           std::chrono::milliseconds elapsed);
+
+// Not thread-safe.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  // Shows the text instead of the one before, at most five times a second: further calls do
+  // nothing.
+  void show(const std::string& text);
+
+  // Makes the line empty, so that something else can be printed there.
+  void clear();
+
+ private:
+  const bool on_terminal_;
+  std::optional<std::chrono::steady_clock::time_point> shown_;
+};
 
 }  // namespace carillon::cli

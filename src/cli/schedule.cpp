@@ -19,6 +19,7 @@
 #include "cli/arguments.h"
 #include "cli/asked.h"
 #include "cli/commands.h"
+#include "cli/file_fields.h"
 #include "cli/job_json.h"
 #include "cli/output.h"
 #include "cli/setting_values.h"
@@ -140,7 +141,8 @@ StatsFields fields_of(const json::object& shown) {
   job.erase("body");
   job.erase("body_base64");
   add("name", shown.at("name"));
-  for (const auto& [name, value] : schedule_line(job)) add(std::string(name), value);
+  for (const auto& [name, value] : file_fields(FileObject::kScheduledJob, job))
+    add(std::string(name), value);
   add("body-bytes", body);
   for (const auto& [name, value] : shown) {
     if (name == "name" || name == "job") continue;

@@ -3,6 +3,7 @@ exported again is the same; what is interrupted or killed goes on; wrong lines a
 Row Q20 of the product's table."""
 
 import base64
+import http.client
 import json
 import os
 import random
@@ -57,6 +58,17 @@ class ExportImportTest(CliCase):
         return json.loads(
             self.carillon("import", str(path), "--json", *more, *self.at(server or self.second))
         )
+
+    def ask(self, server, method, path, fields=None):
+        """Asks the HTTP API; returns what it answers."""
+        connection = http.client.HTTPConnection(daemon.HOST, server.http_port(), timeout=20)
+        headers = {"Content-Type": "application/json"}
+        connection.request(method, "/v1/" + path, json.dumps(fields) if fields else None, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        self.assertEqual(answer.status // 100, 2, text)
+        return json.loads(text) if text else None
 
     def put(self, connection, options, body=b"x"):
         reply = connection.call(b"put-job %d %s" % (len(body), options.encode()), body)
@@ -127,27 +139,62 @@ class ExportImportTest(CliCase):
         self.assertEqual(jobs_of(third), jobs_of(self.out))
 
     # What is set in the first server; bytes that are no UTF-8 as well.
-    SETTINGS = (
-        b"set-tube mail max-attempts=5 backoff=1s..1m jitter=10% lost=fails max-running=3"
-        b" rate=100/1m burst=7",
-        b"set-tube mail group=acme weight=3 max-running=2",
-        b"set-tube mail group=\xff rate=5/1s",
-        b"set-tube empty backoff=30s",
-        b"set-tube full puts=refused put-rate=2/1h put-burst=3 retention=7d",
-    )
+    SETTINGS = {
+        "tubes/mail": {
+            "retry": {
+                "max_attempts": 5,
+                "backoff": {"type": "exponential", "initial": "1s", "max": "1m", "jitter": 10},
+                "lost_fails": True,
+            },
+            "limits": {"max_running": 3, "rate": {"jobs": 100, "per": "1m", "burst": 7}},
+        },
+        "tubes/mail/groups/acme": {"weight": 3, "limits": {"max_running": 2}},
+        "tubes/mail/groups/%FF": {"limits": {"rate": {"jobs": 5, "per": "1s"}}},
+        "tubes/empty": {"retry": {"backoff": {"type": "fixed", "initial": "30s"}}},
+        "tubes/full": {
+            "draining": True,
+            "limits": {"put_rate": {"jobs": 2, "per": "1h", "burst": 3}},
+            "retention": "7d",
+        },
+    }
+    SCHEDULES = {
+        "report": {
+            "cron": "30 8 * * MON-FRI",
+            "time_zone": "Europe/Berlin",
+            "gap": "after",
+            "catch_up": "all",
+            "catch_up_window": "1h",
+            "overlap": "queue",
+            "spread": "5m",
+            "paused": True,
+            "job": {
+                "tube": "cron",
+                "group": "acme",
+                "retry": {"max_attempts": 3},
+                "attributes": {"n": "a b"},
+                "content_type": "text/plain",
+                "expires_in": "2h",
+                "at_expiry": "dead",
+                "body_base64": base64.b64encode(b"\xff\x00x").decode(),
+            },
+        },
+        "sweep": {
+            "every": "90m",
+            "start": "2030-01-01T00:00:00Z",
+            "job": {"tube": "cron", "body": "sweep"},
+        },
+    }
 
     def settings_of(self, server):
         """What the server says about tubes, groups and schedules."""
-        c = server.connect()
-        names = ("current", "total", "cmd", "pause")
-        tubes = {
-            name: {key: value for key, value in c.stats(b"stats-tube " + name).items()
-                   if not key.startswith(names)}
-            for name in (b"mail", b"empty", b"full", b"cron")
-        }  # fmt: skip
-        groups = c.call(b"list-groups mail").body.replace(b'"ready":1', b'"ready":0')
-        schedules = [c.call(b"show-schedule " + name).body for name in (b"report", b"sweep")]
-        return tubes, sorted(groups.splitlines()[:-1]), schedules
+        tubes = [self.ask(server, "GET", "tubes/" + name) for name in ("mail", "empty", "full")]
+        groups = self.ask(server, "GET", "tubes/mail/groups")["groups"]
+        schedules = [self.ask(server, "GET", "schedules/" + name) for name in self.SCHEDULES]
+        kept = ("name", "tube", "weight", "limits", "retry", "retention", "draining", "name_base64")
+        settings = [{name: one[name] for name in kept if name in one} for one in tubes + groups]
+        for schedule in schedules:
+            schedule.pop("created")
+        return sorted(settings, key=json.dumps), schedules
 
     def test_settings_and_schedules_come_along(self):
         directory = self.enterContext(tempfile.TemporaryDirectory())
@@ -160,19 +207,10 @@ class ExportImportTest(CliCase):
             self.put(c, f"delay={FAR}ms", b"x" * (270_000 if number == 1 else 5))
         c.call(b"use mail")
         self.put(c, "group=acme")
-        for setting in self.SETTINGS:
-            self.assertEqual(c.call(setting).line, b"SET")
-        report = (
-            b'cron="30 8 * * MON-FRI" zone=Europe/Berlin gap=after catch-up=all:1h overlap=queue'
-            b' spread=5m tube=cron group=acme max-attempts=3 attributes={"n":"a\\u0020b"}'
-            b" expires-in=2h at-expiry=dead paused=yes"
-        )
-        sweep = b"every=90m start=2030-01-01T00:00:00Z tube=cron"
-        for command, body in (
-            (b"set-schedule report 3 " + report, b"\xff\x00x"),
-            (b"set-schedule sweep 5 " + sweep, b"sweep"),
-        ):
-            self.assertEqual(c.call(command, body).line, b"SCHEDULED")
+        for path, fields in self.SETTINGS.items():
+            self.ask(self.first, "PATCH", path, fields)
+        for name, fields in self.SCHEDULES.items():
+            self.ask(self.first, "PUT", "schedules/" + name, fields)
         done = self.export(self.first, self.out)
         self.assertEqual((done["jobs"], done["schedules"]), (4, 2))
         for jobs in (4, 0):  # once more: nothing is doubled
@@ -183,11 +221,12 @@ class ExportImportTest(CliCase):
         again = self.directory / "again.jsonl"
         self.assertEqual(self.export(self.second, again)["jobs"], 4)
         # The tubes that are chosen, by their new names.
-        c = self.second.connect()
         self.import_file(self.out, "--tube", "mail=post", "--tube", "cron=clock")
-        self.assertEqual(c.stats(b"stats-tube post")["max-attempts"], "5")
-        self.assertEqual(c.stats(b"stats-group post acme")["weight"], "3")
-        self.assertEqual(json.loads(c.call(b"show-schedule sweep").body)["tube"], "clock")
+        post = self.ask(self.second, "GET", "tubes/post")
+        self.assertEqual(post["retry"]["max_attempts"], 5)
+        self.assertEqual(self.ask(self.second, "GET", "tubes/post/groups/acme")["weight"], 3)
+        sweep = self.ask(self.second, "GET", "schedules/sweep")
+        self.assertEqual(sweep["job"]["tube"], "clock")
         part = self.directory / "part.jsonl"
         self.assertEqual(self.export(self.first, part, "--tube", "mail")["schedules"], 0)
 
@@ -195,10 +234,11 @@ class ExportImportTest(CliCase):
         c = self.first.connect()
         for number in range(3):
             c.call(b"use tube-%d" % number)
-            c.call(b"set-tube tube-%d max-attempts=2" % number)
-            c.call(b"set-tube tube-%d group=a weight=2" % number)
+            attempts = {"retry": {"max_attempts": 2}}
+            self.ask(self.first, "PATCH", f"tubes/tube-{number}", attempts)
+            self.ask(self.first, "PATCH", f"tubes/tube-{number}/groups/a", {"weight": 2})
             self.put(c, f"delay={FAR}ms")
-        c.call(b"set-schedule s 1 every=1d", b"x")
+        self.ask(self.first, "PUT", "schedules/s", {"every": "1d", "job": {"body": "x"}})
         self.export(self.first, self.out)
         whole = self.out.read_text().splitlines(keepends=True)
         for lines in range(1, len(whole)):
@@ -263,7 +303,7 @@ class ExportImportTest(CliCase):
         self.assertLess(jobs, 5_000)
         self.assertRegex(
             process.stderr.read().decode(),
-            rf"^carillon export: lost the connection to .*, after {jobs} jobs\n$",
+            rf"^carillon export: cannot connect to .* refused; .*, after {jobs} jobs\n$",
         )
         self.assertEqual(process.wait(), 1)
 
@@ -389,11 +429,11 @@ class ExportImportTest(CliCase):
             "1 job of more than 256 KiB had no key and got one, import:...: so a run again does "
             "not put it twice\n",
         )
-        c = server.connect()
-        keys = sorted(c.stats(b"show-job %d" % job).get("key", "") for job in (1, 2, 3))
+        jobs = [self.ask(server, "GET", f"jobs/{job}") for job in (1, 2, 3)]
+        keys = sorted(job.get("key", "") for job in jobs)
         self.assertEqual(keys[0], "")
-        self.assertRegex(keys[1], '^"import:')
-        self.assertEqual(keys[2], '"mine"')
+        self.assertRegex(keys[1], "^import:")
+        self.assertEqual(keys[2], "mine")
         self.assertEqual(json.loads(self.carillon(*arguments, "--json"))["keyed"], 0)
 
     def test_a_job_that_expires_before_it_is_due_is_left_out_or_buried(self):
@@ -449,15 +489,15 @@ class ExportImportTest(CliCase):
             self.assertEqual(stats["current-jobs-ready"], "2")
 
     def test_an_import_waits_for_the_rate_of_a_tube(self):
-        c = self.second.connect()
-        self.assertEqual(c.call(b"set-tube slow put-rate=30/1s put-burst=7").line, b"SET")
+        rate = {"jobs": 30, "per": "1s", "burst": 7}
+        self.ask(self.second, "PATCH", "tubes/slow", {"limits": {"put_rate": rate}})
         self.write(*({"tube": "slow", "body": str(n)} for n in range(25)))
         for put in (25, 0):
             summary = self.import_file(self.out)
             self.assertEqual((summary["jobs"], summary["already"]), (put, 25 - put))
-        stats = c.stats(b"stats-tube slow")
-        self.assertEqual(stats["current-jobs-ready"], "25")
-        self.assertNotEqual(stats["total-puts-too-fast"], "0")
+        slow = self.ask(self.second, "GET", "tubes/slow")
+        self.assertEqual(slow["jobs"]["ready"], 25)
+        self.assertNotEqual(slow["puts_too_fast"], 0)
 
     def test_a_buried_job_that_replaces_another_is_buried(self):
         directory = self.enterContext(tempfile.TemporaryDirectory())
@@ -507,7 +547,7 @@ class ExportImportTest(CliCase):
             '{"body":"","due":1893456000000,"delay":"3s"}': '"delay": there is a due or a delay',
             '{"body":"","state":"dead"}': '"state": write delayed, ready, reserved or buried',
             '{"type":"tube","max_attempts":3}': '"tube": is missing',
-            '{"type":"tube","tube":"a","max_attempt":3}': '"max-attempt": no such option; there ',
+            '{"type":"tube","tube":"a","max_attempt":3}': '"max_attempt": no such option; there ',
             '{"type":"group","tube":"a","weight":3}': '"group": is missing',
             '{"type":"schedule","tube":"a","name":"s","every":"1h"}': '"body": is missing',
             '{"type":"schedule","tube":"a","name":"s","body":""}': "cron: write it, or every",
@@ -538,8 +578,8 @@ class ExportImportTest(CliCase):
     def test_one_job_is_reported_in_the_singular(self):
         c = self.first.connect()
         self.put(c, "key=k")
-        c.call(b"set-schedule s 1 every=1d", b"x")
-        c.call(b"set-tube default max-attempts=2")
+        self.ask(self.first, "PUT", "schedules/s", {"every": "1d", "job": {"body": "x"}})
+        self.ask(self.first, "PATCH", "tubes/default", {"retry": {"max_attempts": 2}})
         exported = self.carillon("export", "--out", str(self.out), *self.at(self.first))
         self.assertRegex(exported, r": 1 job of 1 tube and 1 schedule in \S+\n$")
         put = self.carillon("import", str(self.out), *self.at(self.second))
