@@ -100,12 +100,31 @@ class ExportFile {
  public:
   // Throws Failure: a file must not exist, or with `resume` it must, and be an export. Without a
   // name it is standard output.
-  ExportFile(const std::optional<std::string>& name, bool resume);
+  ExportFile(const std::optional<std::string>& name, bool resume)
+      : name_(name.value_or("standard output")) {
+    if (!name) return;
+    constexpr mode_t kMode = 0600;  // bodies may be secret
+    const int how = resume ? 0 : O_CREAT | O_EXCL;
+    fd_ = base::FileDescriptor(::open(name_.c_str(), O_RDWR | O_CLOEXEC | how, kMode));
+    if (!fd_)
+      fail_to_write(errno == EEXIST ? "; add --resume if it is an export to be finished" : "");
+    if (resume) read_on();
+  }
 
   // Throws Failure.
-  void write(std::string_view lines);
+  void write(std::string_view lines) {
+    if (!fd_) return write_out(lines);
+    while (!lines.empty()) {
+      const ssize_t count = ::write(fd_.get(), lines.data(), lines.size());
+      if (count < 0 && errno != EINTR) fail_to_write();
+      if (count > 0) lines.remove_prefix(static_cast<std::size_t>(count));
+    }
+  }
+
   // Everything is on the disk when this returns. Throws Failure.
-  void finish();
+  void finish() {
+    if (fd_ && ::fsync(fd_.get()) != 0) fail_to_write();
+  }
 
   bool is_whole() const { return damaged.empty() && incomplete.empty(); }
 
@@ -121,8 +140,47 @@ class ExportFile {
   std::set<std::string> incomplete;
 
  private:
-  void read_on();
-  bool take(const std::string& text, std::vector<std::uint64_t>& unconfirmed);
+  // Lines after the last page line are dropped: they will be written again.
+  void read_on() {
+    std::ifstream in(name_, std::ios::binary);
+    std::vector<std::uint64_t> unconfirmed;
+    off_t good = 0;
+    off_t read = 0;
+    std::uint64_t number = 0;
+    for (std::string line; std::getline(in, line) && !in.eof();) {
+      ++number;
+      read += static_cast<off_t>(line.size()) + 1;
+      try {
+        if (take(line, unconfirmed)) good = read;
+      } catch (const std::invalid_argument& error) {
+        throw Failure(fmt::format("{} line {}: {}", name_, number, error.what()));
+      }
+    }
+    if (::ftruncate(fd_.get(), good) != 0 || ::lseek(fd_.get(), good, SEEK_SET) != good)
+      fail_to_write();
+  }
+
+  // Returns true if the export can go on behind the line.
+  bool take(const std::string& text, std::vector<std::uint64_t>& unconfirmed) {
+    const FileLine line = parse_file_line(text);
+    const bool is_head = std::holds_alternative<FileHead>(line);
+    if (!begun && !is_head) throw std::invalid_argument("the file is not an export");
+    begun = true;
+    ended = ended || std::holds_alternative<FileEnd>(line);
+    if (const auto* const job = std::get_if<FileJob>(&line); job != nullptr && job->id)
+      unconfirmed.push_back(*job->id);
+    const auto* const page = std::get_if<FilePage>(&line);
+    if (page == nullptr) return is_head || ended;
+    last = *page;
+    damaged.insert(page->damaged.begin(), page->damaged.end());
+    if (page->incomplete) incomplete.insert(page->tube);
+    jobs += unconfirmed.size();
+    unconfirmed.insert(unconfirmed.end(), page->damaged.begin(), page->damaged.end());
+    for (const std::uint64_t id : unconfirmed) ids.insert(id);
+    unconfirmed.clear();
+    return true;
+  }
+
   [[noreturn]] void fail_to_write(std::string_view advice = "") const {
     throw Failure(fmt::format("cannot write {}: {}{}", name_, error_text(errno), advice));
   }
@@ -130,71 +188,6 @@ class ExportFile {
   std::string name_;  // in messages
   base::FileDescriptor fd_;
 };
-
-ExportFile::ExportFile(const std::optional<std::string>& name, bool resume)
-    : name_(name.value_or("standard output")) {
-  if (!name) return;
-  constexpr mode_t kMode = 0600;  // bodies may be secret
-  const int how = resume ? 0 : O_CREAT | O_EXCL;
-  fd_ = base::FileDescriptor(::open(name_.c_str(), O_RDWR | O_CLOEXEC | how, kMode));
-  if (!fd_)
-    fail_to_write(errno == EEXIST ? "; add --resume if it is an export to be finished" : "");
-  if (resume) read_on();
-}
-
-// Lines after the last page line are dropped: they will be written again.
-void ExportFile::read_on() {
-  std::ifstream in(name_, std::ios::binary);
-  std::vector<std::uint64_t> unconfirmed;
-  off_t good = 0;
-  off_t read = 0;
-  std::uint64_t number = 0;
-  for (std::string line; std::getline(in, line) && !in.eof();) {
-    ++number;
-    read += static_cast<off_t>(line.size()) + 1;
-    try {
-      if (take(line, unconfirmed)) good = read;
-    } catch (const std::invalid_argument& error) {
-      throw Failure(fmt::format("{} line {}: {}", name_, number, error.what()));
-    }
-  }
-  if (::ftruncate(fd_.get(), good) != 0 || ::lseek(fd_.get(), good, SEEK_SET) != good)
-    fail_to_write();
-}
-
-// Returns true if the export can go on behind the line.
-bool ExportFile::take(const std::string& text, std::vector<std::uint64_t>& unconfirmed) {
-  const FileLine line = parse_file_line(text);
-  const bool is_head = std::holds_alternative<FileHead>(line);
-  if (!begun && !is_head) throw std::invalid_argument("the file is not an export");
-  begun = true;
-  ended = ended || std::holds_alternative<FileEnd>(line);
-  if (const auto* const job = std::get_if<FileJob>(&line); job != nullptr && job->id)
-    unconfirmed.push_back(*job->id);
-  const auto* const page = std::get_if<FilePage>(&line);
-  if (page == nullptr) return is_head || ended;
-  last = *page;
-  damaged.insert(page->damaged.begin(), page->damaged.end());
-  if (page->incomplete) incomplete.insert(page->tube);
-  jobs += unconfirmed.size();
-  unconfirmed.insert(unconfirmed.end(), page->damaged.begin(), page->damaged.end());
-  for (const std::uint64_t id : unconfirmed) ids.insert(id);
-  unconfirmed.clear();
-  return true;
-}
-
-void ExportFile::write(std::string_view lines) {
-  if (!fd_) return write_out(lines);
-  while (!lines.empty()) {
-    const ssize_t count = ::write(fd_.get(), lines.data(), lines.size());
-    if (count < 0 && errno != EINTR) fail_to_write();
-    if (count > 0) lines.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
-void ExportFile::finish() {
-  if (fd_ && ::fsync(fd_.get()) != 0) fail_to_write();
-}
 
 // --- What goes into it.
 
@@ -255,6 +248,14 @@ std::string page_line(const FilePage& page) {
 
 // --- The export.
 
+// What was listed may be gone when it is read.
+template <class Read>
+void unless_gone(Read read) try {
+  read();
+} catch (const Refusal& refusal) {
+  if (refusal.status != 404) throw;
+}
+
 class Export {
  public:
   Export(Api& api, const Request& request, const StopSignals& stop, ProgressLine& line)
@@ -262,22 +263,129 @@ class Export {
 
   // Asks which tubes there are. Throws Interrupted if a signal has come, and Failure; so do the
   // next ones.
-  void begin();
+  void begin() {
+    read_pages("/v1/tubes", "", [&](json::object& page) {
+      for (json::value& tube : page.at("tubes").as_array()) {
+        if (!is_wanted(tube.at("name"))) continue;
+        for (const char* const state : {"ready", "delayed", "reserved", "buried"})
+          there_were_ += tube.at("jobs").at(state).to_number<std::uint64_t>();
+        tubes_.push_back(std::move(tube));
+      }
+    });
+  }
+
   // REQUIRES: begin() has returned.
-  void run(ExportFile& file);
+  void run(ExportFile& file) {
+    if (!file.begun) file.write(head_line(request_.server));
+    const FilePage last = file.last;
+    for (const json::value& tube : tubes_) {
+      const std::string name(tube.at("name").as_string());
+      if (name < last.tube) continue;
+      const bool is_begun = name == last.tube;
+      if (is_begun && !last.after) continue;
+      if (!is_begun) {
+        file.write(tube_line(tube));
+        if (tube.at("groups") != 0) export_groups(name, file);
+      }
+      export_jobs(name, is_begun ? *last.after : "", file);
+    }
+    export_schedules(file);
+    file.finish();
+    file.write(line_of({{"type", "end"}, {"jobs", file.jobs}, {"tubes", tubes_.size()}}));
+    file.finish();
+  }
 
   std::uint64_t tubes() const { return tubes_.size(); }
   std::uint64_t schedules() const { return schedules_; }
 
  private:
-  bool is_wanted(const json::value& tube) const;
+  bool is_wanted(const json::value& tube) const {
+    const std::vector<std::string>& tubes = request_.tubes;
+    const std::string_view name = tube.as_string();
+    return tubes.empty() || std::find(tubes.begin(), tubes.end(), name) != tubes.end();
+  }
+
   // Calls `take` with each page of the list.
   void read_pages(std::string target, std::string token,
-                  const std::function<void(json::object&)>& take);
-  void export_groups(const std::string& tube, ExportFile& file);
-  void export_jobs(const std::string& tube, std::string token, ExportFile& file);
-  std::string job_line(const json::value& job, ExportFile& file, FilePage& page);
-  void export_schedules(ExportFile& file);
+                  const std::function<void(json::object&)>& take) {
+    target += target.find('?') == target.npos ? "?page_size=1000" : "&page_size=1000";
+    while (true) {
+      if (stop_.came()) throw Interrupted();
+      json::object page =
+          api_.get(token.empty() ? target : target + "&page_token=" + url_part(token));
+      const json::value next = page.at("next_page_token");
+      take(page);
+      if (!next.is_string()) return;
+      token = std::string(next.get_string());
+    }
+  }
+
+  void export_groups(const std::string& tube, ExportFile& file) {
+    unless_gone([&] {
+      read_pages("/v1/tubes/" + url_part(tube) + "/groups", "", [&](json::object& page) {
+        std::string lines;
+        for (const json::value& group : page.at("groups").as_array()) lines += group_line(group);
+        file.write(lines);
+      });
+    });
+  }
+
+  void export_jobs(const std::string& tube, std::string token, ExportFile& file) {
+    const std::string target = "/v1/tubes/" + url_part(tube) + "/jobs?bodies=true";
+    read_pages(target, std::move(token), [&](json::object& listed) {
+      FilePage page{.tube = tube, .incomplete = listed.contains("incomplete")};
+      if (const json::value& next = listed.at("next_page_token"); next.is_string())
+        page.after = std::string(next.get_string());
+      std::string lines;
+      std::size_t jobs = 0;
+      for (const json::value& job : listed.at("jobs").as_array()) {
+        const std::string line = job_line(job, file, page);
+        if (!line.empty()) ++jobs;
+        lines += line;
+      }
+      file.write(lines + page_line(page));
+      file.damaged.insert(page.damaged.begin(), page.damaged.end());
+      if (page.incomplete) file.incomplete.insert(tube);
+      file.jobs += jobs;
+      line_.show(
+          fmt::format("{} of {}", file.jobs, counted(std::max(file.jobs, there_were_), "job")));
+    });
+  }
+
+  // Returns no line if the job is gone, or was written before.
+  std::string job_line(const json::value& job, ExportFile& file, FilePage& page) {
+    const json::object& shown = job.as_object();
+    const auto id = shown.at("id").to_number<std::uint64_t>();
+    if (!file.ids.insert(id)) return "";
+    if (shown.contains("body_error")) return page.damaged.push_back(id), "";
+    json::object line{{"type", "job"}};
+    for (auto& [name, value] : file_fields(FileObject::kJob, job)) {
+      line[name] = value;
+      if (name == "due")
+        line["due_ms"] = server::parse_timestamp(std::string_view(value.as_string()));
+    }
+    if (line.contains("body") || line.contains("body_base64")) return line_of(line);
+    std::string text;
+    unless_gone([&] {
+      add_body(line, api_.fetch("GET", fmt::format("/v1/jobs/{}/body", id)));
+      text = line_of(line);
+    });
+    return text;
+  }
+
+  void export_schedules(ExportFile& file) {
+    read_pages("/v1/schedules", "", [&](json::object& page) {
+      for (const json::value& listed : page.at("schedules").as_array()) {
+        if (!is_wanted(listed.at("job").at("tube"))) continue;
+        if (stop_.came()) throw Interrupted();
+        const std::string_view name = listed.at("name").as_string();
+        unless_gone([&] {
+          file.write(schedule_line(api_.get("/v1/schedules/" + url_part(name))));
+          ++schedules_;
+        });
+      }
+    });
+  }
 
   Api& api_;
   const Request& request_;
@@ -287,125 +395,6 @@ class Export {
   std::uint64_t there_were_ = 0;  // jobs at the beginning
   std::uint64_t schedules_ = 0;
 };
-
-void Export::read_pages(std::string target, std::string token,
-                        const std::function<void(json::object&)>& take) {
-  target += target.find('?') == target.npos ? "?page_size=1000" : "&page_size=1000";
-  while (true) {
-    if (stop_.came()) throw Interrupted();
-    json::object page =
-        api_.get(token.empty() ? target : target + "&page_token=" + url_part(token));
-    const json::value next = page.at("next_page_token");
-    take(page);
-    if (!next.is_string()) return;
-    token = std::string(next.get_string());
-  }
-}
-
-bool Export::is_wanted(const json::value& tube) const {
-  const std::vector<std::string>& tubes = request_.tubes;
-  const std::string_view name = tube.as_string();
-  return tubes.empty() || std::find(tubes.begin(), tubes.end(), name) != tubes.end();
-}
-
-void Export::begin() {
-  read_pages("/v1/tubes", "", [&](json::object& page) {
-    for (json::value& tube : page.at("tubes").as_array()) {
-      if (!is_wanted(tube.at("name"))) continue;
-      for (const char* const state : {"ready", "delayed", "reserved", "buried"})
-        there_were_ += tube.at("jobs").at(state).to_number<std::uint64_t>();
-      tubes_.push_back(std::move(tube));
-    }
-  });
-}
-
-void Export::run(ExportFile& file) {
-  if (!file.begun) file.write(head_line(request_.server));
-  const FilePage last = file.last;
-  for (const json::value& tube : tubes_) {
-    const std::string name(tube.at("name").as_string());
-    if (name < last.tube) continue;
-    const bool is_begun = name == last.tube;
-    if (is_begun && !last.after) continue;
-    if (!is_begun) {
-      file.write(tube_line(tube));
-      if (tube.at("groups") != 0) export_groups(name, file);
-    }
-    export_jobs(name, is_begun ? *last.after : "", file);
-  }
-  export_schedules(file);
-  file.finish();
-  file.write(line_of({{"type", "end"}, {"jobs", file.jobs}, {"tubes", tubes_.size()}}));
-  file.finish();
-}
-
-void Export::export_groups(const std::string& tube, ExportFile& file) {
-  read_pages("/v1/tubes/" + url_part(tube) + "/groups", "", [&](json::object& page) {
-    std::string lines;
-    for (const json::value& group : page.at("groups").as_array()) lines += group_line(group);
-    file.write(lines);
-  });
-}
-
-void Export::export_jobs(const std::string& tube, std::string token, ExportFile& file) {
-  const std::string target = "/v1/tubes/" + url_part(tube) + "/jobs?bodies=true";
-  read_pages(target, std::move(token), [&](json::object& listed) {
-    FilePage page{.tube = tube, .incomplete = listed.contains("incomplete")};
-    if (const json::value& next = listed.at("next_page_token"); next.is_string())
-      page.after = std::string(next.get_string());
-    std::string lines;
-    std::size_t jobs = 0;
-    for (const json::value& job : listed.at("jobs").as_array()) {
-      const std::string line = job_line(job, file, page);
-      if (!line.empty()) ++jobs;
-      lines += line;
-    }
-    file.write(lines + page_line(page));
-    file.damaged.insert(page.damaged.begin(), page.damaged.end());
-    if (page.incomplete) file.incomplete.insert(tube);
-    file.jobs += jobs;
-    line_.show(
-        fmt::format("{} of {}", file.jobs, counted(std::max(file.jobs, there_were_), "job")));
-  });
-}
-
-// Returns no line if the job is gone, or was written before.
-std::string Export::job_line(const json::value& job, ExportFile& file, FilePage& page) {
-  const json::object& shown = job.as_object();
-  const auto id = shown.at("id").to_number<std::uint64_t>();
-  if (!file.ids.insert(id)) return "";
-  if (shown.contains("body_error")) return page.damaged.push_back(id), "";
-  json::object line{{"type", "job"}};
-  for (auto& [name, value] : file_fields(FileObject::kJob, job)) {
-    line[name] = value;
-    if (name == "due")
-      line["due_ms"] = server::parse_timestamp(std::string_view(value.as_string()));
-  }
-  if (line.contains("body") || line.contains("body_base64")) return line_of(line);
-  try {
-    add_body(line, api_.fetch("GET", fmt::format("/v1/jobs/{}/body", id)));
-  } catch (const Refusal& refusal) {
-    if (refusal.status == 404) return "";
-    throw;
-  }
-  return line_of(line);
-}
-
-void Export::export_schedules(ExportFile& file) {
-  read_pages("/v1/schedules", "", [&](json::object& page) {
-    for (const json::value& listed : page.at("schedules").as_array()) {
-      if (!is_wanted(listed.at("job").at("tube"))) continue;
-      if (stop_.came()) throw Interrupted();
-      const std::string_view name = listed.at("name").as_string();
-      try {
-        file.write(schedule_line(api_.get("/v1/schedules/" + url_part(name))));
-        ++schedules_;
-      } catch (const Refusal& refusal) {
-        if (refusal.status != 404) throw;  // else it is gone
-      }
-    }
-  });
-}
 
 // --- The command.
 
@@ -425,6 +414,7 @@ void report(const Request& request, const Export& done, std::uint64_t jobs, mill
                               {"schedules", done.schedules()},
                               {"milliseconds", took.count()}}));
   }
+
   const std::string schedules =
       done.schedules() > 0 ? " and " + counted(done.schedules(), "schedule") : "";
   const std::string text =
@@ -448,6 +438,7 @@ int export_jobs(const Request& request) {
                        file.is_whole() ? "is whole already" : "has all that could be read"));
     return report_missing(file);
   }
+
   const auto failure = [&](std::string_view why) {
     return Failure(fmt::format("{} after {}{}", why, counted(file.jobs, "job"),
                                request.out ? "; add --resume to go on" : ""));
@@ -459,6 +450,7 @@ int export_jobs(const Request& request) {
   } catch (const Unavailable& error) {
     throw failure(fmt::format("{},", error.what()));
   }
+
   line.clear();
   report(request, jobs, file.jobs, std::chrono::duration_cast<milliseconds>(Clock::now() - began));
   return report_missing(file);

@@ -1,27 +1,40 @@
-// Puts the jobs of a file into a server (file_import.h).
+// Puts the jobs of a file into a server, and prints what was done (file_import.h).
 
 #include "cli/file_import.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
+#include <cerrno>
 #include <chrono>
-#include <optional>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "base/crc32c.h"
+#include "cli/api.h"
 #include "cli/arguments.h"
+#include "cli/client.h"
 #include "cli/counted.h"
+#include "cli/error_text.h"
 #include "cli/job_file.h"
+#include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/stop_signals.h"
 #include "server/beanstalk/job_options.h"
+#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using server::beanstalk::OptionsOf;
 using server::beanstalk::parse_job_options;
+using std::chrono::milliseconds;
 
 // A batch has at most this many jobs, and bytes of bodies and options. Larger ones would make other
 // clients wait longer, and are not faster.
@@ -55,59 +68,289 @@ std::string reason(std::string_view why, std::size_t body_bytes) {
   return std::string(why);
 }
 
-// Not thread-safe.
+// What an import has done so far.
+struct Imported {
+  std::uint64_t jobs = 0;     // put, or with a dry run, that would be
+  std::uint64_t already = 0;  // put by an import before
+  std::uint64_t met = 0;      // not put: the tube has a job with this key
+  // Large bodies without a key, which got one, so that the import can be run again.
+  std::uint64_t keyed = 0;
+  // Jobs that expire before they are due. Those that would be dead then were buried, the others
+  // were left out.
+  std::uint64_t never_run = 0;
+  std::uint64_t settings = 0;                             // for tubes and groups
+  std::uint64_t schedules = 0;                            // that were set
+  std::map<std::string, std::uint64_t> passed_over = {};  // lines, by their type
+};
+
+// The file, or standard input.
+struct Source {
+  std::string name;  // in messages
+  std::istream& in;
+  std::uint64_t bytes = 0;               // its size, for the progress; 0: not known
+  std::uint64_t last_line = UINT64_MAX;  // no line behind this one is read, from 1
+};
+
 class FileImport {
  public:
-  FileImport(Client* client, Api& api, std::istream& in, const FileImportOptions& options,
-             const StopSignals& stop, ProgressLine& line, FileImported& done)
-      : client_(client),
-        api_(api),
-        in_(in),
-        options_(options),
+  FileImport(const FileImportRequest& request, Source source, const StopSignals& stop)
+      : request_(request),
+        source_(std::move(source)),
         stop_(stop),
-        line_(line),
-        done_(done) {}
+        api_(request.server, stop.fd()) {
+    if (!request.dry_run) client_.emplace(Stream::connect(request.server, stop.fd()));
+  }
 
-  void run();
+  // Throws Interrupted if a signal has come, and Failure.
+  void run() {
+    const auto began = Clock::now();
+    std::uint64_t read = 0;
+    if (client_) client_->require("put-jobs", "reserve-jobs 0");
+    for (std::string text; number_ < source_.last_line && std::getline(source_.in, text);) {
+      if (stop_.came()) throw Interrupted();
+      ++number_;
+      read += text.size() + 1;
+      try {
+        take(text);
+      } catch (const std::invalid_argument& error) {
+        fail(number_, error.what());
+      }
+      const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
+      if (source_.bytes > 0) line_.show(progress_text(read, source_.bytes, elapsed));
+    }
+    if (source_.in.bad()) throw Failure(fmt::format("cannot read {}", source_.name));
+    if (is_export_)
+      throw Failure(fmt::format("{} has no last line: the export was not finished", source_.name));
+    put_batch();
+    hold_back_puts();
+    line_.clear();
+  }
+
+  const Imported& done() const { return done_; }
 
  private:
   struct Pending {
     std::uint64_t number;  // its line
     FileJob job;
   };
-  void take(const std::string& text);
-  void take(FileJob job);
-  void take(server::PatchTube patch);
-  void take(server::PatchGroup patch);
-  void take(server::NewSchedule schedule);
-  void take(const FileHead& head);
+  void take(const std::string& text) {
+    if (text.empty()) return;
+    FileLine line = parse_file_line(text);
+    if (export_.empty() && !std::holds_alternative<FileHead>(line))
+      begin(false, fmt::format("{:08x}", base::crc32c(0, text)));
+    std::visit([this](auto& one) { take(std::move(one)); }, line);
+  }
+
+  void take(FileJob job) {
+    if (!rename(job.tube) || !is_worth_putting(job)) return;
+    const std::string options = options_of(job);
+    const std::size_t bytes = job.body.size() + options.size();
+    const bool is_large = job.body.size() > kLargestInBatch;
+    const bool is_full =
+        (!pending_.empty() && pending_.size() >= most_in_batch(pending_.front().job.tube)) ||
+        bytes_ + bytes > kBatchBytes;
+    const bool is_of_other_tube = !pending_.empty() && pending_.front().job.tube != job.tube;
+    if (is_large || is_full || is_of_other_tube || has_pending_key(job.key)) put_batch();
+    if (is_large) return put_large({number_, std::move(job)});
+    pending_.push_back({number_, std::move(job)});
+    bytes_ += bytes;
+  }
+
+  // What holds back puts waits until all jobs are put.
+  void take(server::PatchTube patch) {
+    if (!rename(patch.tube)) return;
+    ++done_.settings;
+    server::PatchTube later;
+    later.tube = patch.tube;
+    if (patch.draining.value.value_or(false)) {
+      later.draining = patch.draining;
+      patch.draining.value = false;
+    }
+    if (patch.limits.value && patch.limits.value->put_rate.given) {
+      later.limits = {.given = true, .value = server::TubeLimits()};
+      later.limits.value->put_rate = std::exchange(
+          patch.limits.value->put_rate, server::Patch<server::RatePatch>{true, std::nullopt});
+    }
+    set(patch);
+    if (later.draining.given || later.limits.given) at_end_.push_back(std::move(later));
+  }
+
+  void take(server::PatchGroup patch) {
+    if (!rename(patch.tube)) return;
+    ++done_.settings;
+    const std::string path =
+        "/v1/tubes/" + url_part(patch.tube) + "/groups/" + url_part(patch.group);
+    set("PATCH", path, server::write(patch));
+  }
+
+  void take(server::NewSchedule schedule) {
+    if (!rename(schedule.job.tube)) return;
+    ++done_.schedules;
+    set("PUT", "/v1/schedules/" + url_part(schedule.name), server::write(schedule));
+  }
+
+  void take(const FileHead& head) {
+    if (is_export_) throw std::invalid_argument("the export before it was not finished");
+    begin(true, head.id);
+  }
+
   void take(const FilePage&) { put_batch(); }
-  void take(const FileEnd&);
+  void take(const FileEnd&) {
+    is_export_ = false;
+    put_batch();
+    hold_back_puts();
+  }
+
   void take(const FileOther& other) { ++done_.passed_over[other.type]; }
-  void begin(bool is_export, std::string id);
-  bool is_worth_putting(FileJob& job);
-  void set(std::string_view method, const std::string& path, boost::json::object fields);
+  void begin(bool is_export, std::string id) {
+    put_batch();
+    is_export_ = is_export;
+    export_ = std::move(id);
+    export_at_ = number_;
+  }
+
+  // A job of a server may expire before it is due, if it was released.
+  // The server takes no such put. Returns false if nothing would be left of it. A line that was
+  // written by hand is put as it is, and refused.
+  bool is_worth_putting(FileJob& job) {
+    const std::string text = options_of(job);
+    const auto options = parse_job_options(text, OptionsOf::kPut);
+    const bool runs = !job.was_listed || job.buried || !options.due || !options.expires_at ||
+                      *options.expires_at == queue::kNeverExpires ||
+                      *options.due < *options.expires_at;
+    if (runs) return true;
+    ++done_.never_run;
+    job.buried = true;
+    job.when.clear();
+    return options.at_expiry == queue::AtExpiry::kDead;
+  }
+
+  void set(std::string_view method, const std::string& path, boost::json::object fields) {
+    if (!client_) return;
+    for (const char* const name : {"tube", "group", "name"}) fields.erase(name);  // in the path
+    try {
+      api_.ask(method, path, fields);
+    } catch (const Unavailable&) {
+      throw;
+    } catch (const Failure& error) {
+      fail(number_, error.what());
+    }
+  }
+
   void set(const server::PatchTube& patch) {
     set("PATCH", "/v1/tubes/" + url_part(patch.tube), server::write(patch));
   }
-  void hold_back_puts();
-  std::size_t most_in_batch(const std::string& tube);
-  bool rename(std::string& tube) const;
-  bool has_pending_key(const std::string& key) const;
-  void put_batch();
-  void put_large(const Pending& large);
-  PutAnswer put_one(const Pending& large, const std::string& options);
-  void use(const std::string& tube);
-  std::string token(const Pending& first) const;
-  [[noreturn]] void fail(std::uint64_t line, std::string_view why) const;
 
-  Client* client_;  // null: a dry run
-  Api& api_;
-  std::istream& in_;
-  const FileImportOptions& options_;
+  void hold_back_puts() {
+    for (const server::PatchTube& one : std::exchange(at_end_, {})) set(one);
+  }
+
+  // A tube that is here already may have a rate, on which the size of a batch depends. So a batch
+  // that is put again has the same jobs, or is refused, if the rate was changed meanwhile.
+  std::size_t most_in_batch(const std::string& tube) {
+    if (!client_) return kBatchJobs;
+    if (batched_ != tube) most_ = client_->most_in_batch(tube, kBatchJobs);
+    batched_ = tube;
+    return most_;
+  }
+
+  // Gives the tube its new name. Returns false if it is not wanted.
+  bool rename(std::string& tube) const {
+    if (request_.tubes.empty()) return true;
+    const auto found = request_.tubes.find(tube);
+    if (found == request_.tubes.end()) return false;
+    tube = found->second;
+    return true;
+  }
+
+  // The server refuses a batch in which two jobs have the same key.
+  bool has_pending_key(const std::string& key) const {
+    return !key.empty() && std::any_of(pending_.begin(), pending_.end(),
+                                       [&key](const Pending& one) { return one.job.key == key; });
+  }
+
+  void put_batch() {
+    const std::vector<Pending> batch = std::exchange(pending_, {});
+    bytes_ = 0;
+    if (batch.empty()) return;
+    if (!client_) return static_cast<void>(done_.jobs += batch.size());
+    const std::uint64_t first = batch.front().number;
+    const std::uint64_t last = batch.back().number;
+    std::string data;
+    for (const Pending& one : batch) {
+      data += fmt::format("{} {}\r\n", one.job.body.size(), options_of(one.job));
+      data += one.job.body;
+      data += "\r\n";
+    }
+    use(batch.front().job.tube);
+    const BatchAnswer answer =
+        client_->put_jobs(data, fmt::format("once={} window=7d", token(batch.front())));
+    using Result = BatchAnswer::Result;
+    if (answer.result == Result::kOtherBatch) {
+      fail(first,
+           fmt::format("{}was imported before, with another content; nothing of that was put; "
+                       "if it is another file, add --once TOKEN",
+                       first == last ? "" : fmt::format("up to line {}: ", last)));
+    }
+    if (answer.result == Result::kRefused && answer.refused - 1 < batch.size()) {
+      const Pending& refused = batch[answer.refused - 1];
+      fail(refused.number,
+           fmt::format("{}; nothing of {} was put", reason(answer.why, refused.job.body.size()),
+                       line_numbers(first, last)));
+    }
+    if (answer.jobs.size() != batch.size())
+      fail(first, fmt::format("the server refused the batch: {}", answer.why));
+    if (answer.result == Result::kAlready) return static_cast<void>(done_.already += batch.size());
+    for (const PutAnswer& put : answer.jobs) ++(was_put(put) ? done_.jobs : done_.met);
+  }
+
+  void put_large(const Pending& large) {
+    if (!client_) return static_cast<void>(++done_.jobs);
+    const FileJob& job = large.job;
+    std::string options = options_of(job);
+    if (job.key.empty()) {
+      const std::uint32_t sum = base::crc32c(base::crc32c(0, options), job.body);
+      options += fmt::format(" key={}:{:08x} key-window=7d on-conflict=ignore", token(large), sum);
+    }
+    use(job.tube);
+    const PutAnswer answer = put_one(large, options);
+    ++(was_put(answer) ? done_.jobs : job.key.empty() ? done_.already : done_.met);
+    if (was_put(answer) && job.key.empty()) ++done_.keyed;
+  }
+
+  PutAnswer put_one(const Pending& large, const std::string& options) try {
+    return client_->put_job(large.job.body, options);
+  } catch (const Unavailable&) {
+    throw;
+  } catch (const Failure& error) {
+    fail(large.number, error.what());
+  }
+
+  void use(const std::string& tube) {
+    if (used_ == tube) return;
+    client_->use(tube);
+    used_ = tube;
+  }
+
+  // The tube is a part of it, so that the file can be imported into another one as well: by its
+  // checksum, because its name may be as long as a token.
+  std::string token(const Pending& first) const {
+    const std::string named = request_.once.empty() ? export_ : export_ + ":" + request_.once;
+    return fmt::format("import:{}:{}:{:08x}", named, first.number - export_at_,
+                       base::crc32c(0, first.job.tube));
+  }
+
+  [[noreturn]] void fail(std::uint64_t line, std::string_view why) const {
+    throw Failure(fmt::format("{} line {}: {}", source_.name, line, why));
+  }
+
+  const FileImportRequest& request_;
+  Source source_;
   const StopSignals& stop_;
-  ProgressLine& line_;
-  FileImported& done_;
+  std::optional<Client> client_;  // none: a dry run
+  Api api_;
+  ProgressLine line_;
+  Imported done_;
   std::string export_;            // its id; for a file without one, made of its first line
   bool is_export_ = false;        // and not ended
   std::uint64_t number_ = 0;      // of the line
@@ -120,236 +363,8 @@ class FileImport {
   std::size_t most_ = 0;
 };
 
-void FileImport::fail(std::uint64_t line, std::string_view why) const {
-  throw Failure(fmt::format("{} line {}: {}", options_.name, line, why));
-}
-
-void FileImport::set(std::string_view method, const std::string& path, boost::json::object fields) {
-  if (client_ == nullptr) return;
-  for (const char* const name : {"tube", "group", "name"}) fields.erase(name);  // in the path
-  try {
-    api_.ask(method, path, fields);
-  } catch (const Unavailable&) {
-    throw;
-  } catch (const Failure& error) {
-    fail(number_, error.what());
-  }
-}
-
-void FileImport::run() {
-  using Clock = std::chrono::steady_clock;
-  const auto began = Clock::now();
-  std::uint64_t read = 0;
-  if (client_ != nullptr) client_->require("put-jobs", "reserve-jobs 0");
-  for (std::string text; number_ < options_.last_line && std::getline(in_, text);) {
-    if (stop_.came()) throw Interrupted();
-    ++number_;
-    read += text.size() + 1;
-    try {
-      take(text);
-    } catch (const std::invalid_argument& error) {
-      fail(number_, error.what());
-    }
-    const auto elapsed =
-        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-    if (options_.bytes > 0) line_.show(progress_text(read, options_.bytes, elapsed));
-  }
-  if (in_.bad()) throw Failure(fmt::format("cannot read {}", options_.name));
-  if (is_export_)
-    throw Failure(fmt::format("{} has no last line: the export was not finished", options_.name));
-  put_batch();
-  hold_back_puts();
-}
-
-void FileImport::take(const std::string& text) {
-  if (text.empty()) return;
-  FileLine line = parse_file_line(text);
-  if (export_.empty() && !std::holds_alternative<FileHead>(line))
-    begin(false, fmt::format("{:08x}", base::crc32c(0, text)));
-  std::visit([this](auto& one) { take(std::move(one)); }, line);
-}
-
-void FileImport::begin(bool is_export, std::string id) {
-  put_batch();
-  is_export_ = is_export;
-  export_ = std::move(id);
-  export_at_ = number_;
-}
-
-void FileImport::take(const FileHead& head) {
-  if (is_export_) throw std::invalid_argument("the export before it was not finished");
-  begin(true, head.id);
-}
-
-void FileImport::take(const FileEnd&) {
-  is_export_ = false;
-  put_batch();
-  hold_back_puts();
-}
-
-// Gives the tube its new name. Returns false if it is not wanted.
-bool FileImport::rename(std::string& tube) const {
-  if (options_.tubes.empty()) return true;
-  const auto found = options_.tubes.find(tube);
-  if (found == options_.tubes.end()) return false;
-  tube = found->second;
-  return true;
-}
-
-void FileImport::take(server::NewSchedule schedule) {
-  if (!rename(schedule.job.tube)) return;
-  ++done_.schedules;
-  set("PUT", "/v1/schedules/" + url_part(schedule.name), server::write(schedule));
-}
-
-void FileImport::take(server::PatchGroup patch) {
-  if (!rename(patch.tube)) return;
-  ++done_.settings;
-  const std::string path = "/v1/tubes/" + url_part(patch.tube) + "/groups/" + url_part(patch.group);
-  set("PATCH", path, server::write(patch));
-}
-
-// What holds back puts waits until all jobs are put.
-void FileImport::take(server::PatchTube patch) {
-  if (!rename(patch.tube)) return;
-  ++done_.settings;
-  server::PatchTube later;
-  later.tube = patch.tube;
-  if (patch.draining.value.value_or(false)) {
-    later.draining = patch.draining;
-    patch.draining.value = false;
-  }
-  if (patch.limits.value && patch.limits.value->put_rate.given) {
-    later.limits = {.given = true, .value = server::TubeLimits()};
-    later.limits.value->put_rate = std::exchange(
-        patch.limits.value->put_rate, server::Patch<server::RatePatch>{true, std::nullopt});
-  }
-  set(patch);
-  if (later.draining.given || later.limits.given) at_end_.push_back(std::move(later));
-}
-
-void FileImport::hold_back_puts() {
-  for (const server::PatchTube& one : std::exchange(at_end_, {})) set(one);
-}
-
-// A tube that is here already may have a rate. The jobs of a batch follow from it: so a batch that
-// is put again has the same ones, or is refused, if the rate is another one meanwhile.
-std::size_t FileImport::most_in_batch(const std::string& tube) {
-  if (client_ == nullptr) return kBatchJobs;
-  if (batched_ != tube) most_ = client_->most_in_batch(tube, kBatchJobs);
-  batched_ = tube;
-  return most_;
-}
-
-// A job of a server may expire before it is due, if it was released.
-// The server takes no such put. Returns false if nothing would be left of it. A line that was
-// written by hand is put as it is, and refused.
-bool FileImport::is_worth_putting(FileJob& job) {
-  const std::string text = options_of(job);
-  const auto options = parse_job_options(text, OptionsOf::kPut);
-  const bool runs = !job.was_listed || job.buried || !options.due || !options.expires_at ||
-                    *options.expires_at == queue::kNeverExpires ||
-                    *options.due < *options.expires_at;
-  if (runs) return true;
-  ++done_.never_run;
-  job.buried = true;
-  job.when.clear();
-  return options.at_expiry == queue::AtExpiry::kDead;
-}
-
-void FileImport::take(FileJob job) {
-  if (!rename(job.tube) || !is_worth_putting(job)) return;
-  const std::string options = options_of(job);
-  const std::size_t bytes = job.body.size() + options.size();
-  const bool is_large = job.body.size() > kLargestInBatch;
-  const bool is_full =
-      (!pending_.empty() && pending_.size() >= most_in_batch(pending_.front().job.tube)) ||
-      bytes_ + bytes > kBatchBytes;
-  const bool is_of_other_tube = !pending_.empty() && pending_.front().job.tube != job.tube;
-  if (is_large || is_full || is_of_other_tube || has_pending_key(job.key)) put_batch();
-  if (is_large) return put_large({number_, std::move(job)});
-  pending_.push_back({number_, std::move(job)});
-  bytes_ += bytes;
-}
-
-// The server refuses a batch in which two jobs have the same key.
-bool FileImport::has_pending_key(const std::string& key) const {
-  return !key.empty() && std::any_of(pending_.begin(), pending_.end(),
-                                     [&key](const Pending& one) { return one.job.key == key; });
-}
-
-// The tube is a part of it, so that the file can be imported into another one as well: by its
-// checksum, because its name may be as long as a token.
-std::string FileImport::token(const Pending& first) const {
-  const std::string named = options_.once.empty() ? export_ : export_ + ":" + options_.once;
-  return fmt::format("import:{}:{}:{:08x}", named, first.number - export_at_,
-                     base::crc32c(0, first.job.tube));
-}
-
-void FileImport::put_batch() {
-  const std::vector<Pending> batch = std::exchange(pending_, {});
-  bytes_ = 0;
-  if (batch.empty()) return;
-  if (client_ == nullptr) return static_cast<void>(done_.jobs += batch.size());
-  const std::uint64_t first = batch.front().number;
-  const std::uint64_t last = batch.back().number;
-  std::string data;
-  for (const Pending& one : batch) {
-    data += fmt::format("{} {}\r\n", one.job.body.size(), options_of(one.job));
-    data += one.job.body;
-    data += "\r\n";
-  }
-  use(batch.front().job.tube);
-  const BatchAnswer answer =
-      client_->put_jobs(data, fmt::format("once={} window=7d", token(batch.front())));
-  using Result = BatchAnswer::Result;
-  if (answer.result == Result::kOtherBatch) {
-    fail(first, fmt::format("{}was imported before, with another content; nothing of that was put; "
-                            "if it is another file, add --once TOKEN",
-                            first == last ? "" : fmt::format("up to line {}: ", last)));
-  }
-  if (answer.result == Result::kRefused && answer.refused - 1 < batch.size()) {
-    const Pending& refused = batch[answer.refused - 1];
-    fail(refused.number,
-         fmt::format("{}; nothing of {} was put", reason(answer.why, refused.job.body.size()),
-                     line_numbers(first, last)));
-  }
-  if (answer.jobs.size() != batch.size())
-    fail(first, fmt::format("the server refused the batch: {}", answer.why));
-  if (answer.result == Result::kAlready) return static_cast<void>(done_.already += batch.size());
-  for (const PutAnswer& put : answer.jobs) ++(was_put(put) ? done_.jobs : done_.met);
-}
-
-PutAnswer FileImport::put_one(const Pending& large, const std::string& options) try {
-  return client_->put_job(large.job.body, options);
-} catch (const Unavailable&) {
-  throw;
-} catch (const Failure& error) {
-  fail(large.number, error.what());
-}
-
-void FileImport::put_large(const Pending& large) {
-  if (client_ == nullptr) return static_cast<void>(++done_.jobs);
-  const FileJob& job = large.job;
-  std::string options = options_of(job);
-  if (job.key.empty()) {
-    const std::uint32_t sum = base::crc32c(base::crc32c(0, options), job.body);
-    options += fmt::format(" key={}:{:08x} key-window=7d on-conflict=ignore", token(large), sum);
-  }
-  use(job.tube);
-  const PutAnswer answer = put_one(large, options);
-  ++(was_put(answer) ? done_.jobs : job.key.empty() ? done_.already : done_.met);
-  if (was_put(answer) && job.key.empty()) ++done_.keyed;
-}
-
-void FileImport::use(const std::string& tube) {
-  if (used_ == tube) return;
-  client_->use(tube);
-  used_ = tube;
-}
-
-}  // namespace
-
+// Returns the number of the last line that may be imported. An export that was not finished will
+// have other lines behind its last page; from any other file all lines may be imported.
 std::uint64_t last_line_to_import(std::istream& in) {
   std::uint64_t number = 0;
   std::uint64_t last_page = 0;
@@ -361,12 +376,84 @@ std::uint64_t last_line_to_import(std::istream& in) {
     if (text.starts_with(R"({"type":")") && !text.starts_with(R"({"type":"job")"))
       last_page = number;
   }
+
   return is_unfinished ? last_page : UINT64_MAX;
 }
 
-void import_lines(Client* client, Api& api, std::istream& in, const FileImportOptions& options,
-                  const StopSignals& stop, ProgressLine& line, FileImported& done) {
-  FileImport(client, api, in, options, stop, line, done).run();
+// `file` is what it reads, unless that is standard input.
+Source open_source(const std::string& name, std::ifstream& file) {
+  if (name == "-") return {.name = "standard input", .in = std::cin};
+  file.open(name, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) throw Failure(fmt::format("cannot read {}: {}", name, error_text(errno)));
+  file.seekg(0);
+  const std::uint64_t last_line = last_line_to_import(file);
+  file.clear();
+  file.seekg(0);
+  return {
+      .name = name, .in = file, .bytes = static_cast<std::uint64_t>(size), .last_line = last_line};
+}
+
+void print_result(const Imported& import, milliseconds took, bool json) {
+  if (json) {
+    const boost::json::object object{
+        {"jobs", import.jobs},           {"already", import.already},
+        {"exist", import.met},           {"keyed", import.keyed},
+        {"never_run", import.never_run}, {"settings", import.settings},
+        {"schedules", import.schedules}, {"milliseconds", took.count()}};
+    return write_out(boost::json::serialize(object) + "\n");
+  }
+
+  std::string set;
+  if (import.settings > 0) set += ", " + counted(import.settings, "setting");
+  if (import.schedules > 0) set += ", " + counted(import.schedules, "schedule");
+  write_out(
+      fmt::format("{}{} in {}\n", counted(import.jobs, "job"), set, server::short_duration(took)));
+  if (import.already > 0) {
+    remark(fmt::format("{} had been put by an import before; --once TOKEN puts them again",
+                       counted(import.already, "other")));
+  }
+
+  if (import.keyed > 0) {
+    remark(
+        fmt::format("{} of more than 256 KiB had no key and got one, import:...: so a run again "
+                    "does not put it twice",
+                    counted(import.keyed, "job")));
+  }
+
+  if (import.never_run > 0) {
+    remark(fmt::format(
+        "{} would expire before the due time: buried if at-expiry is dead, else left out",
+        counted(import.never_run, "job")));
+  }
+
+  if (import.met == 1) remark("1 was not put: its tube has a job with its key");
+  if (import.met > 1)
+    remark(fmt::format("{} were not put: their tubes have jobs with their keys", import.met));
+}
+
+}  // namespace
+
+int import_file(const FileImportRequest& request) {
+  const auto began = Clock::now();
+  const StopSignals signals;
+  std::ifstream file;
+  FileImport import(request, open_source(*request.file, file), signals);
+  const auto put = [&import] { return counted(import.done().jobs, "job"); };
+  try {
+    import.run();
+  } catch (const Interrupted&) {
+    throw Failure(fmt::format("interrupted after {}; run it again to go on", put()));
+  } catch (const Failure& error) {
+    if (request.dry_run) throw;
+    throw Failure(fmt::format("{}; {} put so far, run it again to go on", error.what(), put()));
+  }
+
+  for (const auto& [type, lines] : import.done().passed_over)
+    remark(fmt::format("passed over {} of type \"{}\"", counted(lines, "line"), type));
+  print_result(import.done(), std::chrono::duration_cast<milliseconds>(Clock::now() - began),
+               request.json);
+  return kSuccess;
 }
 
 }  // namespace carillon::cli

@@ -17,52 +17,28 @@
 // the checksum of the job as well, because the server does not compare what it has with what comes.
 #pragma once
 
-#include <cstdint>
-#include <istream>
 #include <map>
+#include <optional>
 #include <string>
 
-#include "cli/api.h"
-#include "cli/client.h"
-#include "cli/progress.h"
-#include "cli/stop_signals.h"
+#include "cli/server_address.h"
 
 namespace carillon::cli {
 
-struct FileImportOptions {
-  std::string name;                          // the file, in messages
+struct FileImportRequest {
+  ServerAddress server;
+  std::optional<std::string> file;           // "-": standard input
   std::map<std::string, std::string> tubes;  // and their new names; empty: all
   // The user's name for this import; empty: it has no name. Batches that were put with another one,
   // or without one, are not known again, so the same file can be imported anew.
-  std::string once = {};
-  std::uint64_t bytes = 0;  // the size of the file, for the progress; 0: not known
-  // No line behind this one is read, from 1: last_line_to_import().
-  std::uint64_t last_line = UINT64_MAX;
+  std::string once;
+  bool dry_run = false;  // only checks the lines
+  bool json = false;
 };
 
-// What an import has done so far.
-struct FileImported {
-  std::uint64_t jobs = 0;     // put, or with a dry run, that would be
-  std::uint64_t already = 0;  // put by an import before
-  std::uint64_t met = 0;      // not put: the tube has a job with this key
-  // Large bodies without a key, which got one, so that the import can be run again.
-  std::uint64_t keyed = 0;
-  // Jobs that expire before they are due. Those that would be dead then were buried, the others
-  // were left out.
-  std::uint64_t never_run = 0;
-  std::uint64_t settings = 0;                             // for tubes and groups
-  std::uint64_t schedules = 0;                            // that were set
-  std::map<std::string, std::uint64_t> passed_over = {};  // lines, by their type
-};
-
-// Returns the number of the last line that may be imported. An export that was not finished will
-// have other lines behind its last page; from any other file all lines may be imported.
-std::uint64_t last_line_to_import(std::istream& in);
-
-// Without a client it only checks the lines. Throws Interrupted if a signal has come. Throws
-// Failure if a line is wrong, if the server refuses a job, or if the file is an export that was not
-// finished. What was put stays, and the import can be run again.
-void import_lines(Client* client, Api& api, std::istream& in, const FileImportOptions& options,
-                  const StopSignals& stop, ProgressLine& line, FileImported& done);
+// Imports the file and prints what was done. Returns the exit code. Throws Failure if a line is
+// wrong, if the server refuses a job, or if the file is an export that was not finished. What was
+// put stays, and the import can be run again.
+int import_file(const FileImportRequest& request);
 
 }  // namespace carillon::cli

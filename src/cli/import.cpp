@@ -4,10 +4,7 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <cerrno>
 #include <chrono>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -21,7 +18,6 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/counted.h"
-#include "cli/error_text.h"
 #include "cli/file_import.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -60,15 +56,9 @@ Examples:
   carillon import jobs.jsonl --once tuesday
   carillon import --beanstalkd 127.0.0.1:11301)";
 
-struct Request {
-  ServerAddress server;
-  std::optional<std::string> file;
+struct Request : FileImportRequest {
   std::optional<server::Address> beanstalkd;
   std::string instance;
-  std::string once;
-  TubeNames tubes;
-  bool dry_run = false;
-  bool json = false;
 };
 
 // "OLD" or "OLD=NEW".
@@ -88,11 +78,7 @@ std::string parse_once(const std::string& text) {
 }
 
 boost::json::object json_of(const JobCounts& counts) {
-  boost::json::object object;
-  object["ready"] = counts.ready;
-  object["delayed"] = counts.delayed;
-  object["buried"] = counts.buried;
-  return object;
+  return {{"ready", counts.ready}, {"delayed", counts.delayed}, {"buried", counts.buried}};
 }
 
 void show_tubes(const std::vector<TubeToImport>& tubes, bool json) {
@@ -169,92 +155,6 @@ int import_beanstalkd(const Request& request) {
   throw Failure(
       fmt::format("workers of beanstalkd hold {}; run the command again when they are done",
                   counted(reserved, "job")));
-}
-
-// Opens the file, or takes standard input. Returns its size in bytes; 0: not known.
-std::uint64_t open_file(const std::string& name, std::ifstream& in) {
-  if (name == "-") return 0;
-  in.open(name, std::ios::binary | std::ios::ate);
-  const std::streamoff size = in ? static_cast<std::streamoff>(in.tellg()) : -1;
-  if (size < 0) throw Failure(fmt::format("cannot read {}: {}", name, error_text(errno)));
-  in.seekg(0);
-  return static_cast<std::uint64_t>(size);
-}
-
-void print_result(const FileImported& import, milliseconds took, bool json) {
-  if (json) {
-    boost::json::object object;
-    object["jobs"] = import.jobs;
-    object["already"] = import.already;
-    object["exist"] = import.met;
-    object["keyed"] = import.keyed;
-    object["never_run"] = import.never_run;
-    object["settings"] = import.settings;
-    object["schedules"] = import.schedules;
-    object["milliseconds"] = took.count();
-    return write_out(boost::json::serialize(object) + "\n");
-  }
-  std::string set;
-  if (import.settings > 0) set += ", " + counted(import.settings, "setting");
-  if (import.schedules > 0) set += ", " + counted(import.schedules, "schedule");
-  write_out(
-      fmt::format("{}{} in {}\n", counted(import.jobs, "job"), set, server::short_duration(took)));
-  if (import.already > 0) {
-    remark(fmt::format("{} had been put by an import before; --once TOKEN puts them again",
-                       counted(import.already, "other")));
-  }
-  if (import.keyed > 0) {
-    remark(
-        fmt::format("{} of more than 256 KiB had no key and got one, import:...: so a run again "
-                    "does not put it twice",
-                    counted(import.keyed, "job")));
-  }
-  if (import.never_run > 0) {
-    remark(fmt::format(
-        "{} would expire before the due time: buried if at-expiry is dead, else left out",
-        counted(import.never_run, "job")));
-  }
-  if (import.met == 1) remark("1 was not put: its tube has a job with its key");
-  if (import.met > 1)
-    remark(fmt::format("{} were not put: their tubes have jobs with their keys", import.met));
-}
-
-int import_file(const Request& request) {
-  const auto began = Clock::now();
-  const StopSignals signals;
-  ProgressLine line;
-  std::optional<Client> client;
-  if (!request.dry_run) client.emplace(Stream::connect(request.server, signals.fd()));
-  std::ifstream file;
-  const std::uint64_t bytes = open_file(*request.file, file);
-  const bool is_input = *request.file == "-";
-  FileImportOptions options{.name = is_input ? "standard input" : *request.file,
-                            .tubes = request.tubes,
-                            .once = request.once,
-                            .bytes = bytes};
-  if (!is_input) {
-    options.last_line = last_line_to_import(file);
-    file.clear();
-    file.seekg(0);
-  }
-  Api api(request.server, signals.fd());
-  FileImported import;
-  const auto put = [&import] { return counted(import.jobs, "job"); };
-  try {
-    import_lines(client ? &*client : nullptr, api, is_input ? std::cin : file, options, signals,
-                 line, import);
-  } catch (const Interrupted&) {
-    throw Failure(fmt::format("interrupted after {}; run it again to go on", put()));
-  } catch (const Failure& error) {
-    if (request.dry_run) throw;
-    throw Failure(fmt::format("{}; {} put so far, run it again to go on", error.what(), put()));
-  }
-  line.clear();
-  for (const auto& [type, lines] : import.passed_over)
-    remark(fmt::format("passed over {} of type \"{}\"", counted(lines, "line"), type));
-  print_result(import, std::chrono::duration_cast<milliseconds>(Clock::now() - began),
-               request.json);
-  return kSuccess;
 }
 
 int import_jobs(const Request& request) {
