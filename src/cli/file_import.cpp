@@ -1,6 +1,20 @@
-// Puts the jobs of a file into a server, and prints what was done (file_import.h).
-
-#include "cli/file_import.h"
+// Puts the jobs of a file (job_file.h) into a server, and sets what the file says about tubes,
+// groups and schedules: `carillon import FILE`.
+//
+// The jobs go in batches over the line protocol, each put by one put-jobs: the server puts all of a
+// batch or nothing. A batch has a token, made of the export's id, its first line and its tube. The
+// token counts for a week, so when the same file is imported again, the server knows the batches
+// that it has. A name that the user gives the import is a part of the token, too: to put the same
+// lines again, or other ones behind the same first line. To make that work, where a batch ends
+// depends on the file alone: at another tube, after a number of jobs or bytes, before a key that it
+// has already, and at the end of each page of the export, because an export that was interrupted
+// goes on there.
+//
+// Settings and schedules go over HTTP. They can be set again, in the same way. A tube that must
+// take no jobs takes them until the end of the file.
+//
+// A body that is too large for a batch is put by itself, with a key in place of the token; it has
+// the checksum of the job as well, because the server does not compare what it has with what comes.
 
 #include <fmt/format.h>
 
@@ -11,7 +25,11 @@
 #include <cstdint>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +39,7 @@
 #include "cli/client.h"
 #include "cli/counted.h"
 #include "cli/error_text.h"
+#include "cli/import.h"
 #include "cli/job_file.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -93,7 +112,7 @@ struct Source {
 
 class FileImport {
  public:
-  FileImport(const FileImportRequest& request, Source source, const StopSignals& stop)
+  FileImport(const ImportRequest& request, Source source, const StopSignals& stop)
       : request_(request),
         source_(std::move(source)),
         stop_(stop),
@@ -344,7 +363,7 @@ class FileImport {
     throw Failure(fmt::format("{} line {}: {}", source_.name, line, why));
   }
 
-  const FileImportRequest& request_;
+  const ImportRequest& request_;
   Source source_;
   const StopSignals& stop_;
   std::optional<Client> client_;  // none: a dry run
@@ -434,7 +453,7 @@ void print_result(const Imported& import, milliseconds took, bool json) {
 
 }  // namespace
 
-int import_file(const FileImportRequest& request) {
+int import_file(const ImportRequest& request) {
   const auto began = Clock::now();
   const StopSignals signals;
   std::ifstream file;

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -14,23 +12,13 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "cli/beanstalkd_import.h"
-#include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/counted.h"
-#include "cli/file_import.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/stop_signals.h"
+#include "cli/import.h"
 #include "server/beanstalk/command.h"
 #include "server/text/address.h"
-#include "server/text/duration.h"
 
 namespace carillon::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 
 constexpr const char* kExamples =
     R"(FILE: what carillon export has written, or lines of JSON of your own, as
@@ -56,11 +44,6 @@ Examples:
   carillon import jobs.jsonl --once tuesday
   carillon import --beanstalkd 127.0.0.1:11301)";
 
-struct Request : FileImportRequest {
-  std::optional<server::Address> beanstalkd;
-  std::string instance;
-};
-
 // "OLD" or "OLD=NEW".
 std::pair<std::string, std::string> parse_tube_names(const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -69,7 +52,7 @@ std::pair<std::string, std::string> parse_tube_names(const std::string& text) {
   return {old_name, parse_tube(text.substr(equals + 1))};
 }
 
-// A part of the tokens of batches (file_import.h), which have to fit into a key with the rest.
+// A part of the tokens of batches (file_import.cpp), which have to fit into a key with the rest.
 std::string parse_once(const std::string& text) {
   constexpr std::size_t kMost = 100;
   if (server::is_key(text) && text.size() <= kMost) return text;
@@ -77,87 +60,7 @@ std::string parse_once(const std::string& text) {
       fmt::format("\"{}\": a token has 1 to {} bytes, and no space", text, kMost));
 }
 
-boost::json::object json_of(const JobCounts& counts) {
-  return {{"ready", counts.ready}, {"delayed", counts.delayed}, {"buried", counts.buried}};
-}
-
-void show_tubes(const std::vector<TubeToImport>& tubes, bool json) {
-  std::string text;
-  if (!json && !tubes.empty()) text = "  ready  delayed  buried  reserved  tube\n";
-  for (const TubeToImport& tube : tubes) {
-    const JobCounts& counts = tube.counts;
-    if (!json) {
-      text += fmt::format("{:>7}  {:>7}  {:>6}  {:>8}  {}\n", counts.ready, counts.delayed,
-                          counts.buried, counts.reserved, tube.name);
-      continue;
-    }
-    boost::json::object object = json_of(counts);
-    object["tube"] = tube.name;
-    object["reserved"] = counts.reserved;
-    text += boost::json::serialize(object) + "\n";
-  }
-  write_out(text);
-}
-
-// Returns how many jobs workers hold.
-std::uint64_t reserved_jobs(BeanstalkdImport& import) {
-  std::uint64_t reserved = 0;
-  for (const TubeToImport& tube : import.tubes()) reserved += tube.counts.reserved;
-  return reserved;
-}
-
-void print_result(const BeanstalkdImport& import, std::uint64_t reserved, milliseconds took,
-                  bool json) {
-  const JobCounts& moved = import.moved();
-  if (json) {
-    boost::json::object object;
-    object["instance"] = import.instance();
-    object["jobs"] = moved.jobs();
-    for (auto& [name, value] : json_of(moved)) object[name] = value;
-    object["already"] = import.already();
-    object["reserved"] = reserved;
-    object["milliseconds"] = took.count();
-    return write_out(boost::json::serialize(object) + "\n");
-  }
-  write_out(fmt::format("{} in {}: {} ready, {} delayed, {} buried\n", counted(moved.jobs(), "job"),
-                        server::short_duration(took), moved.ready, moved.delayed, moved.buried));
-  if (import.already() > 0)
-    remark(fmt::format("{} had been put by an import before", counted(import.already(), "other")));
-}
-
-int import_beanstalkd(const Request& request) {
-  const auto began = Clock::now();
-  const StopSignals signals;
-  ProgressLine line;
-  Client target(Stream::connect(request.server, signals.fd()));
-  const BeanstalkdImportOptions options{.tubes = request.tubes, .instance = request.instance};
-  BeanstalkdImport import(*request.beanstalkd, target, options, signals, line);
-  if (request.dry_run) return show_tubes(import.tubes(), request.json), kSuccess;
-  if (!request.json) remark(fmt::format("this beanstalkd is instance {}", import.instance()));
-  const auto moved = [&import] { return counted(import.moved().jobs(), "job"); };
-  try {
-    import.run();
-  } catch (const Interrupted&) {
-    throw Failure(fmt::format("interrupted after {}; run it again to go on", moved()));
-  } catch (const Failure& error) {
-    throw Failure(fmt::format("{}; {} moved so far, run it again to go on", error.what(), moved()));
-  }
-  line.clear();
-  const std::uint64_t reserved = reserved_jobs(import);
-  const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-  print_result(import, reserved, took, request.json);
-  if (import.taken() > 0) {
-    remark(
-        fmt::format("workers of beanstalkd took {} meanwhile, and what they took is here as well",
-                    counted(import.taken(), "job")));
-  }
-  if (reserved == 0) return kSuccess;
-  throw Failure(
-      fmt::format("workers of beanstalkd hold {}; run the command again when they are done",
-                  counted(reserved, "job")));
-}
-
-int import_jobs(const Request& request) {
+int import_jobs(const ImportRequest& request) {
   if (request.file.has_value() == request.beanstalkd.has_value())
     throw UsageError("write what to import: FILE or --beanstalkd ADDR");
   if (request.file && !request.instance.empty())
@@ -169,7 +72,7 @@ int import_jobs(const Request& request) {
 }  // namespace
 
 void add_import(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<ImportRequest>();
   CLI::App& command = add_subcommand(app, "import", kExamples);
   add_value(
       command, "FILE", request->file, [](const std::string& text) { return text; },
