@@ -230,6 +230,31 @@ class ExportImportTest(CliCase):
         part = self.directory / "part.jsonl"
         self.assertEqual(self.export(self.first, part, "--tube", "mail")["schedules"], 0)
 
+    def test_a_token_for_a_tube_exports_and_imports_what_is_its_own(self):
+        tokens = str(self.directory / "tokens")
+        new = ("token", "new", "--file", tokens)
+        everything = self.carillon(*new, "--name", "all", "--scope", "admin").strip()
+        own = self.carillon(*new, "--name", "a", "--scope", "admin", "--tube", "a").strip()
+        data = self.enterContext(tempfile.TemporaryDirectory())
+        server = self.enterContext(daemon.carillon_serve(data, "--tokens", tokens))
+        run = lambda token, *words: self.run_carillon(
+            *words, *self.at(server), env=self.environment(CARILLON_TOKEN=token)
+        )
+        for tube in ("a", "b"):
+            run(everything, "put", "--tube", tube, tube)
+            run(everything, "tube", "set", tube, "--max-attempts", "3")
+            run(everything, "schedule", "set", tube, "--every", "1d", "--tube", tube, tube)
+        done = run(own, "export", "--out", str(self.out))
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        lines = [json.loads(line) for line in self.out.read_text().splitlines()]
+        types = [line["type"] for line in lines]
+        self.assertEqual(types, ["export", "tube", "job", "page", "schedule", "end"])
+        again = ("import", str(self.out), "--tube", "a")
+        self.assertEqual(run(own, *again).returncode, 0)
+        done = run(own, "import", str(self.out), "--tube", "a=b")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{self.out} line 2: ", done.stderr.decode())
+
     def test_an_export_that_was_cut_off_has_each_setting_once(self):
         c = self.first.connect()
         for number in range(3):

@@ -292,9 +292,7 @@ class AttemptTest(WorkCase):
         self.assertEqual(delays, [0.3])
 
     def test_the_policy_of_the_tube_counts_too(self):
-        with self.server.connect() as connection:
-            reply = connection.call(f"set-tube {self.tube} max-attempts=2".encode())
-            self.assertEqual(reply.word, b"SET")
+        self.carillon("tube", "set", self.tube, "--max-attempts", "2")
         job_id = self.put("x")
         # It leaves the back-off open.
         delays = self.assert_dead_at(job_id, [1, 2], "--max-attempts", "9", "--backoff", "200ms")
