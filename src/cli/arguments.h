@@ -9,7 +9,7 @@
 // A wrong value ends the command with UsageError: `--delay "3 parsecs": not a duration; use e.g.
 // 250ms, 3s, 2h, 40d`.
 //
-// Only arguments.cpp, command_line.cpp and help_formatter.h include CLI11: it adds six seconds to
+// Only arguments.cpp, command_line.cpp and completion.cpp include CLI11: it adds six seconds to
 // the compilation of each file that includes it.
 #pragma once
 

@@ -1,7 +1,11 @@
 // The delay before the next attempt: it doubles with each failure, up to a limit, and is shortened
 // by a random part.
+//
+//   constexpr Backoff kBackoff{.first = 100ms, .most = 5s};
+//   wait(kBackoff.delay(3, 0));                     // 800 ms
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -16,5 +20,14 @@ struct Backoff {
   // retries of jobs that failed together, for example because a service was down. Never overflows.
   std::chrono::milliseconds delay(std::uint64_t failures, double random) const;
 };
+
+inline std::chrono::milliseconds Backoff::delay(std::uint64_t failures, double random) const {
+  std::chrono::milliseconds delay = std::min(first, most);
+  for (; failures > 0 && delay.count() > 0 && delay < most; --failures) {
+    delay = delay > most / 2 ? most : delay * 2;
+  }
+  const auto off = static_cast<double>(delay.count()) / 4 * random;
+  return delay - std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(off));
+}
 
 }  // namespace carillon::cli

@@ -33,7 +33,7 @@
 #include "cli/import.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/stop_signals.h"
+#include "cli/wait.h"
 #include "server/text/duration.h"
 
 namespace carillon::cli {

@@ -17,7 +17,6 @@
 #include "cli/commands.h"
 #include "cli/counted.h"
 #include "cli/output.h"
-#include "cli/stop_signals.h"
 #include "cli/wait.h"
 
 namespace carillon::cli {

@@ -18,7 +18,7 @@
 #include "carillon/queue/store_check.h"
 #include "cli/checks.h"
 #include "cli/counted.h"
-#include "cli/error_text.h"
+#include "cli/exit_status.h"
 #include "cli/progress.h"
 #include "cli/wait.h"
 #include "server/text/json_text.h"

@@ -1,4 +1,5 @@
-// Starts a command with fork() and exec, waits for it through a pidfd, and kills it.
+// Starts a command with fork() and exec, waits for it through a pidfd, and kills it; forks the
+// guard; passes on what commands write to standard error.
 
 #include "cli/child_process.h"
 
@@ -8,19 +9,20 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
-#include "cli/error_text.h"
 #include "cli/exit_status.h"
-#include "cli/process_guard.h"
 
 // POSIX requires the program to declare it. NOLINTNEXTLINE(readability-redundant-declaration)
 extern char** environ;
@@ -238,6 +240,163 @@ std::string ChildProcess::describe_end() const {
   const char* name = ::sigabbrev_np(signal_);
   return name != nullptr ? fmt::format("killed by signal {} (SIG{})", signal_, name)
                          : fmt::format("killed by signal {}", signal_);
+}
+
+// --- The guard. It gets the numbers of process groups: a positive one to watch a group, the
+// negative one to forget it.
+
+namespace {
+
+// Keeps nothing of the worker open, so that whoever waits for the end of its output does not wait
+// for the guard.
+void let_go_of_all(int but) {
+  const int nowhere = ::open("/dev/null", O_RDWR);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, standard);
+  ::dup2(but, STDERR_FILENO + 1);
+  ::close_range(STDERR_FILENO + 2, ~0U, 0);
+  if (::chdir("/") != 0) return;  // else the worker's directory could not be unmounted
+}
+
+[[noreturn]] void stand_guard(int from_worker) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "carillon-guard");
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(number, SIG_IGN);
+  let_go_of_all(from_worker);
+  std::set<pid_t> groups;
+  pid_t told = 0;
+  while (true) {
+    const ssize_t count = ::recv(STDERR_FILENO + 1, &told, sizeof told, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count != sizeof told) break;
+    if (told > 0) groups.insert(told);
+    if (told < 0) groups.erase(-told);
+  }
+  for (const pid_t group : groups) ::kill(-group, SIGKILL);
+  ::_exit(0);
+}
+
+// If the guard is gone, the commands do without.
+void tell(int fd, pid_t what) {
+  while (::send(fd, &what, sizeof what, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+ProcessGuard::ProcessGuard() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw Failure(fmt::format("cannot guard commands: {}", error_text(errno)));
+  const base::FileDescriptor guards(ends[0]);
+  to_guard_ = base::FileDescriptor(ends[1]);
+  pid_ = ::fork();
+  if (pid_ == 0) stand_guard(guards.get());
+  if (pid_ < 0) throw Failure(fmt::format("cannot guard commands: {}", error_text(errno)));
+}
+
+ProcessGuard::~ProcessGuard() {
+  to_guard_ = base::FileDescriptor();
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void ProcessGuard::watch(pid_t group) const noexcept {
+  tell(to_guard_.get(), group);
+}
+
+void ProcessGuard::forget(pid_t group) const noexcept {
+  tell(to_guard_.get(), -group);
+}
+
+// --- Standard error.
+
+namespace {
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+// Nobody can be told if this fails.
+void write_error(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(STDERR_FILENO, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace
+
+ErrorOutput::ErrorOutput() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw Failure(fmt::format("cannot read the commands' errors: {}", error_text(errno)));
+  read_ = base::FileDescriptor(ends[0]);
+  written_ = base::FileDescriptor(ends[1]);
+  // Of this end alone: the commands write as to any pipe.
+  ::fcntl(read_.get(), F_SETFL, O_NONBLOCK);
+  // Signals are for other threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { pass_on(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+ErrorOutput::~ErrorOutput() {
+  stop_.set();
+  thread_.join();
+}
+
+void ErrorOutput::pass_on() {
+  try {
+    while (true) {
+      wait_for(read_.get(), POLLIN, std::nullopt, stop_.fd());
+      const std::lock_guard lock(mutex_);
+      empty_the_pipe();
+    }
+  } catch (const std::exception&) {
+    // It is to stop.
+  }
+}
+
+// Reads no more than a pipe holds, so that a command that writes without an end holds up nobody.
+void ErrorOutput::empty_the_pipe() {
+  std::array<char, 65'536> buffer;
+  const ssize_t count = ::read(read_.get(), buffer.data(), buffer.size());
+  if (count <= 0) return;
+  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
+  write_error(bytes);
+  remember(bytes);
+}
+
+void ErrorOutput::remember(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const std::string_view part = bytes.substr(0, end);
+    line_.append(part.substr(0, kMost - std::min(kMost, line_.size())));
+    if (end == std::string_view::npos) return;
+    bytes.remove_prefix(end + 1);
+    if (!is_blank(line_)) last_ = std::move(line_);
+    line_.clear();
+  }
+}
+
+void ErrorOutput::begin() {
+  const std::lock_guard lock(mutex_);
+  empty_the_pipe();
+  line_.clear();
+  last_.clear();
+}
+
+std::string ErrorOutput::last_line() {
+  const std::lock_guard lock(mutex_);
+  empty_the_pipe();
+  std::string line = is_blank(line_) ? last_ : line_;
+  while (line.ends_with('\r')) line.pop_back();
+  return line;
 }
 
 }  // namespace carillon::cli

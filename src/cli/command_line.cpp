@@ -1,7 +1,5 @@
 // Dispatches to the subcommands, and writes CLI11's errors in this program's words.
 
-#include "cli/command_line.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,15 +11,34 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/completion.h"
 #include "cli/exit_status.h"
-#include "cli/help_formatter.h"
 #include "cli/output.h"
 
 namespace carillon::cli {
 namespace {
 
 constexpr std::string_view kBeanstalkd = "beanstalkd";
+
+// The layout of `carillon COMMAND --help`: CLI11's own, without the lists of options that exclude
+// each other.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(24); }
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, name);
+    // CLI11 does not know that a command follows the options.
+    if (app->get_prefix_command())
+      usage.insert(usage.find_last_not_of('\n') + 1, " -- CMD [ARGS]...");
+    return usage;
+  }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0 || option->get_type_name().empty()) return "";
+    const std::string& value = option->get_default_str();
+    return " " + option->get_type_name() + (value.empty() ? "" : "=" + value);
+  }
+};
 
 std::string overview() {
   std::string text =

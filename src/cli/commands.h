@@ -1,7 +1,8 @@
 // The table of subcommands: for each its name, its lines in the overview, and the function that
 // adds it to the parser.
 //
-// Each subcommand has a file of its own name, with one public function:
+// Each subcommand has one public function, in a file of its own name or in one with its like:
+// jobs.cpp, tube_commands.cpp, bulk.cpp, list.cpp.
 //
 //     void add_put(CLI::App& app, int& exit_code);
 //
@@ -13,6 +14,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name for it
@@ -56,6 +58,16 @@ void add_token(CLI::App& app, int& exit_code);
 // name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
 // messages. Returns the exit code.
 int run_beanstalkd(int argc, char** argv);
+
+// Runs the whole program: picks the subcommand, parses its arguments, runs it and reports each
+// error as one line on standard error that starts with the command's name. Returns the exit code of
+// the process (exit_status.h). Throws nothing.
+int run_command_line(int argc, char** argv);
+
+// Returns the script that lets a shell (bash, zsh or fish) complete commands and options. It is
+// made from what the parser knows, so no option can be missing. Throws UsageError for another
+// shell.
+std::string completion_script(std::string_view shell);
 
 // A subcommand as `carillon` and `carillon --help` list it.
 struct Command {

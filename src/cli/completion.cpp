@@ -1,6 +1,4 @@
-// Writes the scripts: one list of options, three forms.
-
-#include "cli/completion.h"
+// `carillon completion SHELL`: one list of options, in the form of three shells.
 
 #include <fmt/format.h>
 

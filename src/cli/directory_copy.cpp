@@ -18,7 +18,6 @@
 
 #include "base/file_descriptor.h"
 #include "base/file_io.h"
-#include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "cli/progress.h"
 

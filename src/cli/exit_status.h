@@ -1,8 +1,12 @@
-// The exit codes of `carillon`, and the two exceptions that end a command with one line for the
-// user.
+// How a command ends: the exit codes of `carillon`, the two exceptions that end a command with one
+// line for the user, and the texts of system errors for such a line.
+//
+//   throw UsageError("--pri \"x\": not a number from 0 to 4294967295");       // exit code 2
+//   throw Failure(fmt::format("cannot read {}: {}", path, error_text(errno)));  // exit code 1
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 namespace carillon::cli {
 
@@ -20,5 +24,12 @@ struct UsageError : std::runtime_error {
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// Returns the text of an errno value, in a form that fits into a sentence: "connection refused".
+std::string error_text(int error);
+
+// Returns the text with its first letter in lower case, unless the second is upper case or no
+// letter: "Killed" becomes "killed", "I/O error" stays.
+std::string lower_first(std::string text);
 
 }  // namespace carillon::cli

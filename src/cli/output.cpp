@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "server/text/visible_text.h"
 
@@ -17,7 +16,7 @@ namespace carillon::cli {
 namespace {
 
 // Returns the reason of an error on a standard descriptor. EBADF means that it was closed at the
-// start (standard_descriptors.h).
+// start (main.cpp).
 std::string reason(int error) {
   return error == EBADF ? "it is closed" : error_text(error);
 }

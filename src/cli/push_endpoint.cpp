@@ -21,7 +21,7 @@
 #include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/error_text.h"
+#include "cli/exit_status.h"
 #include "cli/output.h"
 #include "cli/stats_fields.h"
 

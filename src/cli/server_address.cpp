@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "server/beanstalk/command.h"
 

@@ -28,7 +28,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/error_text.h"
+#include "cli/exit_status.h"
 #include "server/net/client_connection.h"
 #include "server/text/duration.h"
 

@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
 

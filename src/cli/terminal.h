@@ -7,7 +7,7 @@
 //
 // Keys that would end the process without restoring the terminal are keys here: Ctrl-\ is ignored,
 // and Ctrl-Z restores the terminal until the process goes on. Those who use it catch the signals
-// that end a process (stop_signals.h).
+// that end a process (wait.h).
 #pragma once
 
 #include <termios.h>

@@ -17,7 +17,6 @@
 #include "base/file_descriptor.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
 #include "server/api/tokens.h"

@@ -18,7 +18,6 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/stop_signals.h"
 #include "cli/terminal.h"
 #include "cli/top_view.h"
 #include "cli/wait.h"

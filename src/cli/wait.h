@@ -1,8 +1,16 @@
-// Waits for a descriptor with a time limit and a second descriptor that ends the wait. This is how
-// a signal reaches a thread that waits in a read.
+// Waits that a signal or another thread can end.
+//
+//   const StopSignals signals;                     // SIGTERM, SIGINT and SIGHUP, for this command
+//   stream.interrupt_on(signals.fd());             // a wait of the stream ends with Interrupted
+//   if (!wait_for(fd, POLLIN, 5s, signals.fd())) throw Failure("nothing came within 5 s");
+//   if (signals.came()) throw Failure("interrupted");
+//
+// A command that has to tidy up before it ends needs this: a signal reaches a thread that waits in
+// a read as a descriptor that is readable.
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <stdexcept>
 
@@ -36,6 +44,31 @@ class Event {
   int fd() const { return fd_.get(); }
 
  private:
+  base::FileDescriptor fd_;
+};
+
+// While the object exists, these signals are blocked in this thread and in the threads that it
+// starts. Its destructor consumes those that have come: they do not end the process.
+class StopSignals {
+ public:
+  // Throws Failure.
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // Waits for a signal and consumes it. Throws Interrupted (wait.h) once `interrupt_fd` is
+  // readable.
+  void wait(int interrupt_fd);
+
+  // A descriptor that is readable while a signal has come and was not consumed.
+  int fd() const { return fd_.get(); }
+  bool came() const;
+
+ private:
+  void consume();
+
+  sigset_t before_{};
   base::FileDescriptor fd_;
 };
 

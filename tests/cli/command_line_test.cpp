@@ -1,7 +1,7 @@
 // Tests of command lines that need no server: help, version, and each kind of wrong argument with
 // its error line and exit code.
 
-#include "cli/command_line.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Texts of system errors.
 
-#include "cli/error_text.h"
+#include "cli/exit_status.h"
 
 #include <system_error>
 
