@@ -83,22 +83,6 @@ std::string text_of(const json::value& value) {
 
 }  // namespace
 
-void throw_usage(const Refusal& refusal, OptionNames names) {
-  if (refusal.faults.empty()) throw refusal;
-  std::string text;
-  for (const auto& [pointer, detail] : refusal.faults) {
-    std::string option;
-    for (const auto& [field, name] : names)
-      if (pointer == field) option = name;
-    if (option.empty()) {
-      option = "--" + pointer.substr(std::min(pointer.find_last_of("/?") + 1, pointer.size()));
-      std::replace(option.begin(), option.end(), '_', '-');
-    }
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", option, detail);
-  }
-  throw UsageError(text);
-}
-
 std::string url_part(std::string_view text) {
   std::string part;
   for (const char byte : text) {

@@ -14,7 +14,6 @@
 #include <boost/json/object.hpp>
 #include <chrono>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,16 +35,9 @@ struct Refusal : Failure {
   Refusal(const std::string& text, unsigned code, std::vector<server::FieldFault> wrong)
       : Failure(text), status(code), faults(std::move(wrong)) {}
 
-  unsigned status;                         // of HTTP
+  unsigned status;                         // the code of HTTP: 404
   std::vector<server::FieldFault> faults;  // the fields that are wrong
 };
-
-// The options for fields that are called otherwise there: {"/priority", "--pri"}.
-using OptionNames = std::span<const std::pair<std::string_view, std::string_view>>;
-
-// Throws what a refusal means to whoever has typed the command: a UsageError that names the options
-// for the fields that are wrong, or the refusal itself.
-[[noreturn]] void throw_usage(const Refusal& refusal, OptionNames names = {});
 
 class Api {
  public:
@@ -70,7 +62,8 @@ class Api {
   boost::json::object ask_row(std::string_view name, const server::Shape& shape,
                               const void* request);
 
-  // The same by method and path. Returns the object that was answered, empty if there is none.
+  // The same by method and path. Returns the object that was answered, or an
+  // empty one.
   boost::json::object ask(std::string_view method, const std::string& target,
                           const boost::json::object& body = {});
   boost::json::object get(const std::string& target) { return ask("GET", target); }

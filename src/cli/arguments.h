@@ -135,7 +135,7 @@ Argument add_value(CLI::App& command, const std::string& name, std::vector<Value
 
 // Adds --server ADDR, --http ADDR, --token-file FILE, --tls and --tls-ca FILE. Defaults of the
 // addresses: the variables CARILLON_SERVER and CARILLON_HTTP, else 127.0.0.1:11300, and HTTP beside
-// it. Who names a server by --server means its HTTP, too, and not that of CARILLON_HTTP.
+// it. A server that is named by --server is asked at its own HTTP address, not at CARILLON_HTTP.
 void add_server_option(CLI::App& command, ServerAddress& server);
 
 // Adds --tube TUBE, which may be given once.

@@ -213,9 +213,11 @@ std::string Asked::argument_of(std::string_view pointer) const {
 
 std::string Asked::text_of(const std::vector<server::FieldFault>& faults) const {
   std::string text;
-  for (const server::FieldFault& fault : faults)
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : "; ", argument_of(fault.pointer), fault.detail);
+  for (const server::FieldFault& fault : faults) {
+    const bool is_sentence = fault.detail.starts_with("the");  // "the scheme ...", "there is ..."
+    text += fmt::format("{}{}{} {}", text.empty() ? "" : "; ", argument_of(fault.pointer),
+                        is_sentence ? ":" : "", fault.detail);
+  }
   return text;
 }
 

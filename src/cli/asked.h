@@ -29,7 +29,7 @@ namespace carillon::cli {
 struct AskedOptions {
   // The fields that are no options, in their order, separated by spaces. "max:N" is called N.
   std::string_view positionals = {};
-  // Those of them that may be missing, though the request needs them: read() begins with them.
+  // Positionals that may be missing, though the request needs them: read() begins with them.
   std::string_view optional = {};
   // Fields that the command sets by itself, or not at all.
   std::string_view without = {};

@@ -47,7 +47,7 @@ Examples:
   carillon backup /backups/$(date +%F)
   carillon backup /backups/monday --json | jq .bytes
   carillon serve --data /backups/monday --listen 127.0.0.1:11301
-      looks at a backup beside the running server)";
+      serves a backup beside the running server)";
 
 struct Request {
   ServerAddress server;

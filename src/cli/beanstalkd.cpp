@@ -112,7 +112,7 @@ class Flags {
   }
 
   // Throws the error for an unknown flag. Quotes the whole word if it is a long option; beanstalkd
-  // has none. REQUIRES: `flag` is the flag that next() returned last.
+  // has no long options. REQUIRES: `flag` is the flag that next() returned last.
   [[noreturn]] void refuse(char flag) const {
     const std::string_view word = words_[at_ - 1];
     throw BeanstalkdUsageError("unknown flag: " +

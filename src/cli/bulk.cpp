@@ -63,7 +63,7 @@ Examples:
   carillon clear mail --state dead
   carillon clear mail --all --dry-run)";
 
-// How often is looked how far it is, and how often that is shown.
+// How often the command asks how far the change is, and how often it shows that.
 constexpr std::chrono::milliseconds kLook{200};
 constexpr std::chrono::seconds kShown{1};
 
@@ -75,7 +75,7 @@ std::string why_left(const server::ChangeInSteps& told) {
   return held + ", or a job of the other tube has " + (is_one ? "its key" : "their key");
 }
 
-// A change as the server tells of it: one that goes on has a state.
+// A change as the server reports it: a change that goes on has a state.
 struct Told : server::ChangeInSteps {
   bool goes_on = false;
 };
@@ -152,7 +152,7 @@ void add(CLI::App& app, int& exit_code, const std::string& name, const char* exa
           "--all");
     BulkWords words = usual;
     words.tube = asked.filter.tube;
-    exit_code = change_many(request->server, asked, words);
+    exit_code = change_many<Asks>(request->server, request->asked, words);
   });
 }
 
@@ -165,15 +165,15 @@ bool has_filter(const Asked& asked) {
   return false;
 }
 
-int change_many(const ServerAddress& server, const server::Shape& shape, const void* request,
-                const BulkWords& words) {
+int change_many(const ServerAddress& server, const Asked& asked, const server::Shape& shape,
+                const void* request, const BulkWords& words) {
   const StopSignals signals;
   Api api(server, signals.fd());
   Told told;
   try {
     told = told_of(api.ask_row(words.row, shape, request));
   } catch (const Refusal& refusal) {
-    if (refusal.status != 404) throw_usage(refusal);
+    if (refusal.status != 404) asked.throw_usage(refusal);
     throw Failure(fmt::format(
         "tube {} does not exist: it has no jobs, and nobody uses or watches it", words.tube));
   }

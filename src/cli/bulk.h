@@ -1,6 +1,9 @@
 // Changes of many jobs of a tube, for `carillon retry`, `move`, `spread`, `clear` and `cancel`.
 //
-//   return change_many(server, "cancelJobs", asked.read<server::ChangeJobs>(), "deleted");
+//   add_bulk_options<server::ChangeJobs>(command, asked, all, {.positionals = "tube"});
+//   ... parse ...
+//   return change_many<server::ChangeJobs>(
+//       server, asked, {.row = "cancelJobs", .done = "deleted", .tube = "mail"});
 //
 // A change that takes long goes on in the server; the command waits for it, and stops it when it is
 // interrupted.
@@ -26,7 +29,7 @@ void add_bulk_options(CLI::App& command, Asked& asked, bool& all, const AskedOpt
 // Returns true if something but the tube says which jobs.
 bool has_filter(const Asked& asked);
 
-// What was asked for, in the words of a message.
+// What the command asks for, and the words of its messages.
 struct BulkWords {
   std::string_view row;   // "moveJobs"
   std::string_view done;  // "moved"
@@ -35,11 +38,12 @@ struct BulkWords {
 
 // Changes the jobs, prints how many, and says on standard error how far it is, and which were left.
 // Returns the exit code: 1 if some were left.
-int change_many(const ServerAddress& server, const server::Shape& shape, const void* request,
-                const BulkWords& words);
+int change_many(const ServerAddress& server, const Asked& asked, const server::Shape& shape,
+                const void* request, const BulkWords& words);
 template <class Request>
-int change_many(const ServerAddress& server, const Request& request, const BulkWords& words) {
-  return change_many(server, server::kShape<Request>, &request, words);
+int change_many(const ServerAddress& server, const Asked& asked, const BulkWords& words) {
+  const Request request = asked.read<Request>();
+  return change_many(server, asked, server::kShape<Request>, &request, words);
 }
 
 }  // namespace carillon::cli

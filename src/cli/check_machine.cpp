@@ -506,11 +506,11 @@ void check_times(const server::TlsContext& tls, Findings& findings) {
     findings.fail("tls", fmt::format("the certificate in {} does not hold yet", file),
                   "wait, or set the clock right");
   } else if (left < kSoon) {
-    findings.warn("tls", fmt::format("the certificate in {} holds for {}", file, more),
+    findings.warn("tls", fmt::format("the certificate in {} is good for {}", file, more),
                   std::string(kRenew));
   } else {
     findings.ok("tls",
-                fmt::format("the certificate in {} fits its key, and holds for {}", file, more));
+                fmt::format("the certificate in {} fits its key, and is good for {}", file, more));
   }
 }
 

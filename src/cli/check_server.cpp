@@ -1,4 +1,4 @@
-// A running server, as `carillon check` looks at it: over the beanstalk protocol and over HTTP.
+// A running server, as `carillon check` examines it: over the beanstalk protocol and over HTTP.
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -75,7 +75,7 @@ void add_damages(const queue::StoreReport& report, Tell tell, const std::string&
     (findings.*tell)("damage", fmt::format("and {} more places", report.damages.size() - kShown),
                      std::string(jobs));
   for (const std::string& line : report.lost_changes)
-    (findings.*tell)("changes", line, "look for jobs that were done since, before workers run");
+    (findings.*tell)("changes", line, "find the jobs that were done since, before workers run");
   for (const std::string& line : report.dropped)
     findings.warn("log", line, "nothing: a start leaves it out, too");
   if (!report.can_be_salvaged) {

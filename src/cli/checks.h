@@ -33,7 +33,7 @@ struct Finding {
   Level level = Level::kOk;
   std::string subject;  // one word: "clock"
   std::string found;
-  std::string advice;  // what to do; empty if nothing is to be done
+  std::string advice;  // what to do; empty: nothing
 };
 
 class Findings {
@@ -100,7 +100,8 @@ RunningServer check_server(const ServerAddress& address, std::optional<pid_t> us
 void check_http(const ServerAddress& address, const StopSignals& signals, Findings& findings);
 
 // The files of `carillon serve --tls-cert`, `--tls-key` and `--tokens`: whether the server could
-// use them, who else may, and how long the certificate holds. None: they are not looked at.
+// use them, who else may, and how long the certificate holds. A file that is not named is
+// not checked.
 struct SecretFiles {
   std::optional<std::string> certificate;
   std::optional<std::string> key;

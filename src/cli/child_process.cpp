@@ -334,7 +334,7 @@ ErrorOutput::ErrorOutput() {
     throw Failure(fmt::format("cannot read the commands' errors: {}", error_text(errno)));
   read_ = base::FileDescriptor(ends[0]);
   written_ = base::FileDescriptor(ends[1]);
-  // Of this end alone: the commands write as to any pipe.
+  // Only this end does not block: the commands write as to any pipe.
   ::fcntl(read_.get(), F_SETFL, O_NONBLOCK);
   // Signals are for other threads.
   sigset_t all;
@@ -358,7 +358,7 @@ void ErrorOutput::pass_on() {
       empty_the_pipe();
     }
   } catch (const std::exception&) {
-    // It is to stop.
+    // It was told to stop.
   }
 }
 

@@ -145,7 +145,7 @@ class ErrorOutput {
   void begin();
 
   // Returns the last line since begin() that is not blank, without its line end and of at most
-  // kMost bytes; empty if there is none. What was written before the call is taken into account.
+  // kMost bytes, or an empty text. What was written before the call is taken into account.
   std::string last_line();
 
   static constexpr std::size_t kMost = 900;

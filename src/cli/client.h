@@ -69,7 +69,7 @@ struct PutAnswer {
   };
   std::uint64_t id = 0;
   Result result = Result::kInserted;
-  std::string state = {};  // of a job that exists: "dead"; "done" if it is gone
+  std::string state = {};  // the state of a job that exists: "dead"; "done" if it is gone
 };
 
 // One of many puts.
@@ -95,8 +95,8 @@ struct BatchAnswer {
 
 // A part of a tube's list of jobs, or groups.
 struct ListPage {
-  std::vector<std::string> lines;   // of JSON (docs/protocol.md)
-  std::optional<std::string> next;  // where the next page begins; none if there is none
+  std::vector<std::string> lines;   // each is JSON (docs/protocol.md)
+  std::optional<std::string> next;  // where the next page begins
   // Jobs may be missing: the server cannot read all records that the page passes.
   bool incomplete = false;
 };
@@ -108,8 +108,8 @@ enum class TouchAnswer : std::uint8_t {
   kNone,         // this client does not hold the job
 };
 
-// What is said of an attempt that has failed, apart from the error. What is not given follows from
-// the job's policy.
+// What a worker says about an attempt that has failed, apart from the error. The job's policy
+// decides what it does not say.
 struct FailOptions {
   std::optional<std::chrono::milliseconds> delay = {};
   std::optional<std::uint32_t> max_attempts = {};
@@ -195,14 +195,14 @@ class Client {
 
   // The same with Carillon's own verbs.
   TouchAnswer touch_job(std::uint64_t id);
-  // The attempt has failed. Of `error` the server keeps 1 000 bytes.
+  // The attempt has failed. The server keeps the first 1 000 bytes of `error`.
   FailAnswer fail(std::uint64_t id, std::string_view error, const FailOptions& options);
 
-  // Lets no job of the tube be reserved for so many seconds; 0 ends that. Returns false if there is
-  // no such tube. The longest pause, of 136 years, is one until the tube is resumed.
+  // Lets no job of the tube be reserved for this many seconds; 0 ends that. Returns false if there
+  // is no such tube. The longest pause, of 136 years, lasts until the tube is resumed.
   static constexpr std::uint32_t kPauseForGood = std::numeric_limits<std::uint32_t>::max();
   bool pause_tube(std::string_view tube, std::uint32_t seconds);
-  // Sets what holds for the tube; `options` as set-tube takes them: "max-attempts=3".
+  // Changes the settings of the tube; `options` as set-tube takes them: "max-attempts=3".
   void set_tube(std::string_view tube, const std::string& options);
 
   std::optional<Job> peek(std::uint64_t id);
@@ -263,7 +263,8 @@ class Client {
   // Sends a command with its body until the tube takes it, and returns the reply.
   std::string ask_to_put(const std::string& command, std::string_view body);
   static constexpr std::string_view kTooFast = "TOO_FAST ";
-  // Waits if the reply says that the put is too fast, and returns true. `rested`: so long so far.
+  // Waits if the reply says that the put is too fast, and returns true. `rested`: the time
+  // that was waited so far.
   bool rests(std::string_view reply, std::chrono::milliseconds& rested);
   PutAnswer read_put(const std::string& command, const std::string& reply, std::size_t body_size);
   std::optional<PutAnswer> put_answer(const std::string& command, const std::string& reply) const;

@@ -70,7 +70,7 @@ BatchAnswer Client::put_all(const std::vector<std::string>& bodies, const PutOpt
   return answer;
 }
 
-// Who may not look at the tube learns it from the refusal of a batch.
+// A client that may not read the tube learns the limit from the refusal of a batch.
 std::size_t Client::most_in_batch(std::string_view tube, std::size_t most) try {
   const auto stats = stats_tube(tube);
   if (!stats || !stats->has("put-burst")) return most;

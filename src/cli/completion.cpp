@@ -22,7 +22,7 @@ struct Option {
 // In the place of what run_beanstalkd() parses itself; its help has the details.
 std::vector<Option> options_of_beanstalkd() {
   return {{{"-b"}, "Keep the jobs in this directory", true},
-          {{"-f"}, "fsync at most once every so many milliseconds", true},
+          {{"-f"}, "fsync at most once in this many milliseconds", true},
           {{"-F"}, "Never fsync", false},
           {{"-l"}, "Listen on this address", true},
           {{"-p"}, "Listen on this port", true},
@@ -94,7 +94,7 @@ complete -o default -F _carillon carillon
                      commands, cases);
 }
 
-// In single quotes, where a shell takes nothing but the quote for itself.
+// Puts the text in single quotes, in which a shell gives a meaning only to the quote.
 std::string quoted(std::string_view text, std::string_view quote) {
   std::string result;
   for (const char c : text) {

@@ -7,7 +7,7 @@
 //   copy.finish();                                  // now it is /backups/monday
 //
 // If it is destroyed before finish(), it removes what it has copied. If the process is killed,
-// NAME.partial is left, and is to be removed by hand: the next copy to the same name refuses it,
+// NAME.partial is left, and must be removed by hand: the next copy to the same name refuses it,
 // because another process may be writing there. A data directory is copied such that `carillon
 // serve` refuses NAME.partial while a file is missing: CURRENT, by which it knows a data directory,
 // comes last, and the log comes first.

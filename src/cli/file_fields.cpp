@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cli/setting_values.h"
+#include "cli/settings.h"
 #include "server/text/duration.h"
 
 namespace carillon::cli {

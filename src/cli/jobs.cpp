@@ -192,8 +192,8 @@ int cancel_many(const CancelRequest& request) {
     throw UsageError("give IDs or a --key, or say by a filter which jobs, not both");
   Asked asked = request.asked;
   asked.set("/filter/tube", json::value(request.tube), "--tube");
-  return change_many(request.server, asked.read<server::ChangeJobs>(),
-                     {.row = "cancelJobs", .done = "cancelled", .tube = request.tube});
+  return change_many<server::ChangeJobs>(
+      request.server, asked, {.row = "cancelJobs", .done = "cancelled", .tube = request.tube});
 }
 
 int cancel(const CancelRequest& request) {
@@ -267,7 +267,7 @@ int release(const Request& request) {
 // --- peek
 
 struct PeekRequest : Request {
-  std::string state;  // of the job that leaves it next
+  std::string state;  // show the job that leaves this state next
 };
 
 json::object find_job(const PeekRequest& request, Api& api) try {

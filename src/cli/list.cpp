@@ -105,7 +105,7 @@ void show_groups_header() {
                       "DELAYED", "BURIED", "WEIGHT", "RUNNING", "RATE", "GROUP")));
 }
 
-// RUNNING: at most so many at once.
+// RUNNING is the limit of running jobs.
 std::string group_row(const json::object& group) {
   const auto limit = [&group](std::string_view name) {
     return group.contains(name) ? text_of(group, name) : "-";
@@ -173,7 +173,7 @@ void list_tube(const Request& request, Api& api) try {
   remark(
       fmt::format("there are more {}: see --limit and --all", request.groups ? "groups" : "jobs"));
 } catch (const Refusal& refusal) {
-  if (refusal.status != 404) throw_usage(refusal);
+  if (refusal.status != 404) request.filter.throw_usage(refusal);
   throw Failure(fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches it",
                             *request.tube));
 }
@@ -222,7 +222,7 @@ void add_list(CLI::App& app, int& exit_code) {
     return parse_number(text, 1, std::numeric_limits<std::uint32_t>::max());
   };
   const Argument limit =
-      add_value(command, "--limit", request->limit, parse_limit, "At most so many (100)")
+      add_value(command, "--limit", request->limit, parse_limit, "At most this many (100)")
           .type_name("N");
   add_flag(command, "--all", request->all, "All of them").excludes(limit);
   add_flag(command, "--json", request->json, "Print a line of JSON for each");

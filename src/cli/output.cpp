@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <boost/json.hpp>
 #include <cerrno>
 #include <cstdio>
 
@@ -32,6 +34,19 @@ void write_bytes(std::string_view bytes) {
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
   if (written && std::fflush(stdout) == 0) return;
   throw Failure(fmt::format("cannot write to standard output: {}", reason(errno)));
+}
+
+void write_fields(const boost::json::object& fields, bool as_json) {
+  if (as_json) return write_out(boost::json::serialize(fields) + "\n");
+  std::size_t width = 0;
+  for (const auto& field : fields) width = std::max(width, field.key().size());
+  std::string table;
+  for (const auto& [name, value] : fields) {
+    const std::string text =
+        value.is_string() ? std::string(value.get_string()) : boost::json::serialize(value);
+    table += fmt::format("{:<{}}  {}\n", std::string_view(name), width, server::visible(text));
+  }
+  write_out(table);
 }
 
 void write_body(std::string_view body) {

@@ -1,7 +1,12 @@
 // Standard input and output of the commands: results go to standard output, remarks to standard
 // error.
+//
+//   write_out(fmt::format("deleted {}\n", id));
+//   remark("carillon delete: a worker holds job 7");
+//   const std::string body = body_or_standard_input(request.body, kLargestBody);
 #pragma once
 
+#include <boost/json/fwd.hpp>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -20,6 +25,10 @@ void write_bytes(std::string_view bytes);
 // Writes the body to standard output: to a terminal as text, with a line end if the body does not
 // end with one, so that the prompt starts on a new line; elsewhere byte for byte.
 void write_body(std::string_view body);
+
+// Writes what a thing is: a line "name  value" for each field, with the values in one column, or
+// one JSON object on one line.
+void write_fields(const boost::json::object& fields, bool as_json);
 
 // Writes one whole line to standard error in one write, so that the lines of several threads and
 // processes do not mix. It is escaped as in write_out().

@@ -31,13 +31,13 @@ namespace carillon::cli {
 namespace {
 
 constexpr const char* kExamples = R"(The body is BODY byte for byte, or all of standard input.
-Of a tube's jobs only one has a given KEY. If there is one, nothing is put, and
+Only one job of a tube can have a given KEY. If a job has it, nothing is put and
 its id is printed; --on-conflict replace, keep-due or debounce changes it. So a
 put with a key can be repeated until it is answered. The key of a job that was
 cancelled or has expired is free at once.
 With --batch each line of standard input is the body of a job; empty lines are
-none. 1000 lines are put at once, or none of them; --once TOKEN makes it safe to
-put the same lines again after a failure, for 24 hours.
+left out. 1000 lines are put at once, or none of them; --once TOKEN makes it
+safe to put the same lines again after a failure, for 24 hours.
 DURATION: 250ms, 3s, 1.5h, 1h30m, 40d. TIME: RFC 3339 with its offset from UTC,
 of the years 1970 to 9999; a time in the past is now.
 
@@ -149,7 +149,7 @@ std::optional<std::uint64_t> due_of(const ServerAddress& server, std::uint64_t i
     const auto job = Api(server).call<server::Job>("getJob", server::JobId{id});
     return std::max(job.due.at, job.created.at);  // a time in the past is now
   } catch (const Failure&) {
-    // The job was put all the same.
+    // The job was put nevertheless.
   }
   if (options.named.find("spread=") != std::string::npos) return std::nullopt;
   // No overflow: the server has accepted the delay, so the sum is not after the year 9999.
@@ -254,7 +254,7 @@ void add_put(CLI::App& app, int& exit_code) {
   };
   named("key", "KEY", "Your own name of the job; 1 to 200 bytes");
   named("on-conflict", "WHAT", "reject, ignore, replace, keep-due or debounce\n(default: reject)");
-  named("key-window", "DURATION", "The key counts so long when the job is done");
+  named("key-window", "DURATION", "How long the key counts after the job is done");
   named("group", "GROUP", "Groups of a tube take turns: a customer, for instance");
   add_text(
       command, "--attributes",
@@ -271,9 +271,9 @@ void add_put(CLI::App& app, int& exit_code) {
   named("expires-in", "DURATION", "From then on no worker gets it");
   named("expires-at", "TIME", "The same, as a moment");
   named("at-expiry", "WHAT", "drop it then, or bury it: dead (default: drop)");
-  named("max-attempts", "N", "After so many failed ones the job is buried");
+  named("max-attempts", "N", "The job is dead after N failed attempts");
   named("backoff", "DURATION", "How long after a failed attempt; 1s..1h doubles");
-  named("jitter", "PERCENT", "Up to so much is added to that: 20%");
+  named("jitter", "PERCENT", "Up to this part is added to that: 20%");
   named("lost", "WHAT",
         "When its worker's connection is lost, the attempt\nfails, or the job returns (default: "
         "returns)");
@@ -287,7 +287,7 @@ void add_put(CLI::App& app, int& exit_code) {
                                                   text, queue::kMaxKey - 10));
         return text;
       },
-      "Of --batch: put these lines once, however often\nthat is tried")
+      "With --batch: put these lines once, however often\nthat is tried")
       .type_name("TOKEN");
   add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");
   add_server_option(command, request->server);

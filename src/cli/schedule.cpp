@@ -1,4 +1,6 @@
-// `carillon schedule`: makes, shows and changes schedules, which put a job again and again.
+// `carillon schedule` and `carillon endpoint`: the two kinds of things that a server keeps by name.
+// A schedule puts a job again and again; to an endpoint the server posts the jobs of a tube. Both
+// are set, listed, shown, paused, resumed and deleted in the same way.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,18 +25,18 @@
 #include "cli/arguments.h"
 #include "cli/asked.h"
 #include "cli/commands.h"
+#include "cli/exit_status.h"
 #include "cli/file_fields.h"
 #include "cli/job_json.h"
 #include "cli/output.h"
-#include "cli/setting_values.h"
-#include "cli/stats_fields.h"
+#include "cli/settings.h"
 
 namespace carillon::cli {
 namespace {
 
 namespace json = boost::json;
 
-constexpr const char* kExamples =
+constexpr const char* kScheduleExamples =
     R"(ACTION: set, list, show, pause, resume, trigger (put its job now), delete.
 The body of its jobs is BODY, or all of standard input. set again changes it.
 --cron: minute hour day-of-month month day-of-week, or @hourly, @daily, ...
@@ -45,30 +51,188 @@ Examples:
   carillon schedule trigger report  prints the id of the job
   carillon schedule list)";
 
-constexpr std::array<std::string_view, 7> kActions = {"set",    "list",    "show",  "pause",
-                                                      "resume", "trigger", "delete"};
+constexpr const char* kEndpointExamples =
+    R"(ACTION: set, list, show, test (posts a request without a job, and prints the
+answer), pause, resume (also after the endpoint has answered 410, or while it
+rests), rotate (makes a new secret), delete. set again changes everything except
+the secrets, unless they are given. A new secret is printed, and never again.
+
+Examples:
+  carillon endpoint set billing --tube bills --url https://example.com/hook
+  carillon endpoint set billing --tube bills --url https://example.com/hook \
+    --concurrency 4 --header "Authorization: Bearer x" --secret-file secrets
+  carillon endpoint test billing     204 after 31ms
+  carillon endpoint rotate billing --overlap 2h
+  carillon endpoint list)";
+
+constexpr std::array<std::string_view, 7> kScheduleActions = {"set",    "list",    "show",  "pause",
+                                                              "resume", "trigger", "delete"};
+constexpr std::array<std::string_view, 8> kEndpointActions = {
+    "set", "list", "show", "test", "pause", "resume", "rotate", "delete"};
 
 struct Request {
+  explicit Request(std::string of) : kind(std::move(of)) {}
+
+  std::string kind;  // "schedule"
   ServerAddress server;
   std::string action;
   std::optional<std::string> name;
-  std::optional<std::string> body;
-  // As the server takes it: it checks the values.
+  std::optional<std::string> body;         // what a schedule puts
+  std::optional<std::string> secret_file;  // for an endpoint
+  // The fields as the server takes them: it checks the values.
   Asked asked;
   bool json = false;
+
+  bool is_set() const { return action == "set"; }
+  std::string path(std::string_view verb = {}) const {
+    return fmt::format("/v1/{}s/{}{}", kind, url_part(*name), verb);
+  }
 };
 
-std::string parse_action(const std::string& text) {
-  if (std::find(kActions.begin(), kActions.end(), text) != kActions.end()) return text;
-  throw std::invalid_argument(fmt::format("\"{}\": there are {}", text, fmt::join(kActions, ", ")));
+// --- What both have in common.
+
+void check_name(const Request& request) {
+  if (request.action == "list" && request.name)
+    throw UsageError(fmt::format("list takes no name: \"{}\"", *request.name));
+  if (request.action != "list" && !request.name)
+    throw UsageError(fmt::format("write the name: {} NAME", request.action));
 }
 
-json::value parse_text(const std::string& text) {
-  return json::value(text);
+json::array all_of(const Request& request, Api& api) {
+  json::array all;
+  std::string query;
+  do {
+    const json::object page = api.get(fmt::format("/v1/{}s{}", request.kind, query));
+    for (const json::value& one : page.at(request.kind + "s").as_array()) all.push_back(one);
+    const json::value& next = page.at("next_page_token");
+    query = next.is_string() ? "?page_token=" + url_part(next.get_string()) : std::string();
+  } while (!query.empty());
+  return all;
 }
 
-json::value parse_number(const std::string& text) {
-  return parse_priority(text);
+// Says that the thing is set, paused, resumed or deleted.
+void tell(const Request& request, std::string_view done) {
+  write_out(request.json ? fmt::format("{{\"{}\":\"{}\",\"result\":\"{}\"}}\n", request.kind,
+                                       *request.name, done)
+                         : fmt::format("{} {} {}\n", done, request.kind, *request.name));
+}
+
+// pause, resume and delete.
+void change(const Request& request, Api& api) {
+  if (request.action == "delete") {
+    api.ask("DELETE", request.path());
+    return tell(request, "deleted");
+  }
+  api.ask("POST", request.path(":" + request.action));
+  tell(request, request.action == "pause" ? "paused" : "resumed");
+}
+
+CLI::App& add_kind(CLI::App& app, const std::shared_ptr<Request>& request, const char* examples,
+                   std::span<const std::string_view> actions, int (*act)(Request&),
+                   int& exit_code) {
+  CLI::App& command = add_subcommand(app, request->kind, examples);
+  const auto parse_action = [actions](const std::string& text) {
+    if (std::find(actions.begin(), actions.end(), text) != actions.end()) return text;
+    throw std::invalid_argument(
+        fmt::format("\"{}\": there are {}", text, fmt::join(actions, ", ")));
+  };
+  add_value(command, "ACTION", request->action, parse_action, "").type_name("").required();
+  add_value(command, "NAME", request->name, parse_tube, "The name of the " + request->kind)
+      .type_name("");
+  when_parsed(command, [request, act, &exit_code] { exit_code = act(*request); });
+  return command;
+}
+
+// --- Schedules.
+
+void check_schedule(const Request& request) {
+  check_name(request);
+  if (!request.is_set() && request.body) throw UsageError("only set takes a body");
+  if (!request.is_set() && !request.asked.is_empty())
+    throw UsageError(fmt::format("{} is for set", request.asked.first_argument()));
+  if (request.is_set() && !request.asked.has("/cron") && !request.asked.has("/every"))
+    throw UsageError("write when: --cron or --every");
+}
+
+void set_schedule(const Request& request, Api& api) try {
+  json::object fields = request.asked.fields();
+  json::value& job = fields["job"];
+  if (!job.is_object()) job.emplace_object();
+  add_body(job.get_object(), body_or_standard_input(request.body, queue::kMaxScheduleBody));
+  api.ask("PUT", request.path(), fields);
+  tell(request, "set");
+} catch (const Refusal& refusal) {
+  request.asked.throw_usage(refusal);
+}
+
+// What a schedule is: its job beside its times, and a line for each of the next times.
+json::object shown_schedule(const json::object& shown) {
+  json::object fields;
+  const auto add = [&fields](std::string name, const json::value& value) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    fields[name] = value;
+  };
+  json::object job = shown.at("job").as_object();
+  std::size_t body = 0;
+  for (const char* const name : {"body", "body_base64"}) {
+    if (job.contains(name)) body = job.at(name).as_string().size();
+    job.erase(name);
+  }
+  add("name", shown.at("name"));
+  for (const auto& [name, value] : file_fields(FileObject::kScheduledJob, job))
+    add(std::string(name), value);
+  add("body-bytes", body);
+  for (const auto& [name, value] : shown)
+    if (name != "name" && name != "job" && name != "next")
+      add(name == "time_zone" ? "zone" : std::string(name), value);
+  const json::array& next = shown.at("next").as_array();
+  for (std::size_t i = 0; i < next.size(); ++i) add(fmt::format("next-{}", i + 1), next[i]);
+  return fields;
+}
+
+void list_schedules(const Request& request, Api& api) {
+  json::array names;
+  std::string text;
+  for (const json::value& one : all_of(request, api)) {
+    names.push_back(one.at("name"));
+    text.append(one.at("name").as_string()).append("\n");
+  }
+  write_out(request.json ? json::serialize(names) + "\n" : text);
+}
+
+void trigger(const Request& request, Api& api) {
+  const json::value id = api.ask("POST", request.path(":trigger")).at("id");
+  write_out(request.json
+                ? json::serialize(json::object{{"schedule", *request.name}, {"id", id}}) + "\n"
+                : json::serialize(id) + "\n");
+}
+
+int schedule(Request& request) {
+  check_schedule(request);
+  Api api(request.server);
+  if (request.is_set()) return set_schedule(request, api), kSuccess;
+  if (request.action == "list") return list_schedules(request, api), kSuccess;
+  try {
+    if (request.action == "show") {
+      write_fields(shown_schedule(api.get(request.path())), request.json);
+    } else if (request.action == "trigger") {
+      trigger(request, api);
+    } else {
+      change(request, api);
+    }
+  } catch (const Refusal& refusal) {
+    if (refusal.status != 404) throw;
+    throw Failure(fmt::format("schedule {} does not exist", *request.name));
+  }
+  return kSuccess;
+}
+
+// "all:1h" is two fields.
+void set_catch_up(Asked& asked, const std::string& text) {
+  const std::size_t colon = text.find(':');
+  asked.set("/catch_up", json::value(text.substr(0, colon)), "--catch-up");
+  if (colon != text.npos)
+    asked.set("/catch_up_window", json::value(text.substr(colon + 1)), "--catch-up");
 }
 
 // What the server keeps with a job, and gives back.
@@ -87,181 +251,178 @@ json::object parse_attributes(const std::string& text) {
   return value.get_object();
 }
 
-std::string path_of(const Request& request, std::string_view verb = {}) {
-  return "/v1/schedules/" + url_part(*request.name) + std::string(verb);
+json::value parse_whole_number(const std::string& text) {
+  return parse_priority(text);
 }
 
-// Says that the schedule is set, paused, resumed or deleted.
-void tell(const Request& request, std::string_view done) {
-  write_out(request.json
-                ? fmt::format("{{\"schedule\":\"{}\",\"result\":\"{}\"}}\n", *request.name, done)
-                : fmt::format("{} schedule {}\n", done, *request.name));
+constexpr Setting kTimes[] = {
+    {"--cron", "/cron", "TIMES", "When: a cron expression"},
+    {"--zone", "/time_zone", "ZONE", "Time zone of --cron, as Europe/Berlin (UTC)"},
+    {"--gap", "/gap", "HOW",
+     "A time that the zone's clocks skip: after, to run\nwhen they have gone forward, or skip "
+     "(after)"},
+    {"--every", "/every", "DURATION",
+     "Instead of --cron: the time from one job to the\nnext, 1s or more"},
+    {"--start", "/start", "TIME", "With --every: count from there, RFC 3339 (now)"},
+    {"--overlap", "/overlap", "HOW", "While its last job is there: allow, skip or queue\n(allow)"},
+    {"--spread", "/spread", "DURATION", "Jobs are due later by up to this, always the same"}};
+
+constexpr Setting kJob[] = {
+    {"--pri", "/job/priority", "N", "Of its jobs: 0 (most urgent) to 4294967295 (65536)",
+     parse_whole_number},
+    {"--ttr", "/job/ttr", "DURATION", "How long a worker may hold a job (1m)"},
+    {"--tube", "/job/tube", "TUBE", "Where to put the jobs (default)"},
+    {"--group", "/job/group", "GROUP", "The group of the jobs in their tube"},
+    {"--expires-in", "/job/expires_in", "DURATION",
+     "A job that is due for this long goes to no worker"},
+    {"--at-expiry", "/job/at_expiry", "HOW", "What becomes of it then: drop or dead (drop)"}};
+
+// --- Endpoints.
+
+std::string text_of(const json::object& object, std::string_view name) {
+  const json::value* const value = object.if_contains(name);
+  if (value == nullptr) return {};
+  return value->is_string() ? std::string(value->get_string()) : json::serialize(*value);
 }
 
-void set(const Request& request, Api& api) try {
-  json::object fields = request.asked.fields();
-  json::value& job = fields["job"];
-  if (!job.is_object()) job.emplace_object();
-  add_body(job.get_object(), body_or_standard_input(request.body, queue::kMaxScheduleBody));
-  api.ask("PUT", path_of(request), fields);
-  tell(request, "set");
+std::pair<std::string, std::string> parse_header(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || colon == 0)
+    throw std::invalid_argument(fmt::format("\"{}\": write \"NAME: VALUE\"", text));
+  std::string_view value = std::string_view(text).substr(colon + 1);
+  while (value.starts_with(' ')) value.remove_prefix(1);
+  return {text.substr(0, colon), std::string(value)};
+}
+
+// One secret a line, the newest first.
+json::array read_secrets(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Failure(fmt::format("cannot read {}: {}", path, error_text(errno)));
+  json::array secrets;
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) secrets.push_back(json::string(line));
+  }
+  return secrets;
+}
+
+// Lists stand on one line: names of headers, and fingerprints of secrets.
+json::object shown_endpoint(json::object shown) {
+  for (auto& [key, value] : shown) {
+    if (!value.is_array()) continue;
+    std::string text;
+    for (const json::value& one : value.get_array()) {
+      if (!text.empty()) text += ", ";
+      if (one.is_string()) text += std::string_view(one.get_string());
+      if (!one.is_object()) continue;
+      text += text_of(one.get_object(), "fingerprint");
+      if (one.get_object().contains("until"))
+        text += fmt::format(" (until {})", text_of(one.get_object(), "until"));
+    }
+    value = text;
+  }
+  return shown;
+}
+
+void list_endpoints(const Request& request, Api& api) {
+  const json::array all = all_of(request, api);
+  if (request.json) return write_out(json::serialize(all) + "\n");
+  std::string text;
+  for (const json::value& one : all) {
+    const json::object& shown = one.as_object();
+    text += fmt::format("{:<20} {:<9} {:<20} {}\n", text_of(shown, "name"), text_of(shown, "state"),
+                        text_of(shown, "tube"), text_of(shown, "url"));
+  }
+  write_out(text);
+}
+
+// Prints the secret alone, if there is a new one.
+void print_secret(const json::object& shown) {
+  if (shown.contains("secret")) write_out(text_of(shown, "secret") + "\n");
+}
+
+void test(const Request& request, Api& api) {
+  // It answers at the latest after the time that an attempt has.
+  api.set_patience(std::chrono::minutes(11));
+  const json::object trial = api.ask("POST", request.path(":test"));
+  if (request.json) write_out(json::serialize(trial) + "\n");
+  const std::string status = text_of(trial, "status");
+  std::string told = status.empty() ? text_of(trial, "error") : "it answers " + status;
+  if (trial.contains("answer")) told += ": " + text_of(trial, "answer");
+  if (!status.starts_with('2')) throw Failure(fmt::format("endpoint {}: {}", *request.name, told));
+  if (!request.json) write_out(fmt::format("{} after {}\n", status, text_of(trial, "took")));
+}
+
+void check_endpoint(const Request& request) {
+  check_name(request);
+  for (const auto& [key, value] : request.asked.fields()) {
+    const std::string_view action = key == "overlap" ? "rotate" : "set";
+    if (request.action != action)
+      throw UsageError(fmt::format("--{} is for {}",
+                                   key == "headers" ? "header" : std::string_view(key), action));
+  }
+  if (!request.is_set() && request.secret_file) throw UsageError("--secret-file is for set");
+  for (const char* const needed : {"url", "tube"})
+    if (request.is_set() && !request.asked.fields().contains(needed))
+      throw UsageError(fmt::format("write --{}", needed));
+}
+
+int endpoint(Request& request) try {
+  check_endpoint(request);
+  Api api(request.server);
+  if (request.action == "list") {
+    list_endpoints(request, api);
+  } else if (request.is_set()) {
+    if (request.secret_file)
+      request.asked.set("/secrets", read_secrets(*request.secret_file), "--secret-file");
+    print_secret(api.ask("PUT", request.path(), request.asked.fields()));
+  } else if (request.action == "show") {
+    const json::object shown = api.get(request.path());
+    write_fields(request.json ? shown : shown_endpoint(shown), request.json);
+  } else if (request.action == "rotate") {
+    print_secret(api.ask("POST", request.path(":rotate"), request.asked.fields()));
+  } else if (request.action == "test") {
+    test(request, api);
+  } else {
+    change(request, api);
+  }
+  return kSuccess;
 } catch (const Refusal& refusal) {
   request.asked.throw_usage(refusal);
 }
 
-void list(const Request& request, Api& api) {
-  std::string text;
-  std::string token;
-  do {
-    const json::object page = api.get("/v1/schedules" + token);
-    for (const json::value& one : page.at("schedules").as_array()) {
-      const std::string name(one.at("name").as_string());
-      text += request.json ? fmt::format("{}\"{}\"", text.empty() ? "" : ",", name) : name + "\n";
-    }
-    const json::value& next = page.at("next_page_token");
-    token = next.is_string() ? "?page_token=" + url_part(next.get_string()) : std::string();
-  } while (!token.empty());
-  write_out(request.json ? "[" + text + "]\n" : text);
+json::value parse_concurrency(const std::string& text) {
+  return parse_number(text, 1, 64);
 }
 
-// What a schedule is, its job beside its times, a line for each of the next times.
-StatsFields fields_of(const json::object& shown) {
-  std::vector<StatsField> fields;
-  const auto add = [&fields](std::string name, const json::value& value) {
-    std::replace(name.begin(), name.end(), '_', '-');
-    fields.push_back(
-        {.name = std::move(name),
-         .value = value.is_string() ? std::string(value.get_string()) : json::serialize(value),
-         .quoted = value.is_string()});
-  };
-  json::object job = shown.at("job").as_object();
-  std::size_t body = 0;
-  for (const char* const name : {"body", "body_base64"})
-    if (job.contains(name)) body = job.at(name).as_string().size();
-  job.erase("body");
-  job.erase("body_base64");
-  add("name", shown.at("name"));
-  for (const auto& [name, value] : file_fields(FileObject::kScheduledJob, job))
-    add(std::string(name), value);
-  add("body-bytes", body);
-  for (const auto& [name, value] : shown) {
-    if (name == "name" || name == "job") continue;
-    if (name != "next") {
-      add(name == "time_zone" ? "zone" : std::string(name), value);
-      continue;
-    }
-    for (std::size_t i = 0; i < value.as_array().size(); ++i)
-      add(fmt::format("next-{}", i + 1), value.as_array()[i]);
-  }
-  return StatsFields(std::move(fields));
-}
+constexpr Setting kEndpointSettings[] = {
+    {"--url", "/url", "URL", "Where to post: http or https"},
+    {"--tube", "/tube", "TUBE", "The tube whose jobs are posted"},
+    {"--format", "/format", "FORMAT", "standard, cloudevents or cloudevents-json\n(standard)"},
+    {"--timeout", "/timeout", "DURATION", "How long an attempt may take, 100ms to 10m (15s)"},
+    {"--concurrency", "/concurrency", "N", "How many jobs are posted at once, 1 to 64 (10)",
+     parse_concurrency},
+    {"--overlap", "/overlap", "DURATION",
+     "For rotate: how long the secrets before sign, too\n(24h)"}};
 
-void act(const Request& request, Api& api) {
-  const std::string& name = *request.name;
-  if (request.action == "show") {
-    const StatsFields fields = fields_of(api.get(path_of(request)));
-    return write_out(request.json ? to_json(fields) : to_table(fields));
-  }
-  if (request.action == "delete") {
-    api.ask("DELETE", path_of(request));
-    return tell(request, "deleted");
-  }
-  const json::object answer = api.ask("POST", path_of(request, ":" + request.action));
-  if (request.action != "trigger")
-    return tell(request, request.action == "pause" ? "paused" : "resumed");
-  const auto id = answer.at("id").to_number<std::uint64_t>();
-  write_out(request.json ? fmt::format("{{\"schedule\":\"{}\",\"id\":{}}}\n", name, id)
-                         : fmt::format("{}\n", id));
-}
+}  // namespace
 
-void check(const Request& request) {
-  const bool is_set = request.action == "set";
-  if (request.action == "list" && request.name)
-    throw UsageError(fmt::format("list takes no name: \"{}\"", *request.name));
-  if (request.action != "list" && !request.name)
-    throw UsageError(fmt::format("write the name: {} NAME", request.action));
-  if (!is_set && request.body) throw UsageError("only set takes a body");
-  if (!is_set && !request.asked.is_empty())
-    throw UsageError(fmt::format("{} is for set", request.asked.first_argument()));
-  if (is_set && !request.asked.has("/cron") && !request.asked.has("/every"))
-    throw UsageError("write when: --cron or --every");
-}
-
-int schedule(const Request& request) {
-  check(request);
-  Api api(request.server);
-  if (request.action == "set") return set(request, api), kSuccess;
-  if (request.action == "list") return list(request, api), kSuccess;
-  try {
-    act(request, api);
-  } catch (const Refusal& refusal) {
-    if (refusal.status != 404) throw;
-    throw Failure(fmt::format("schedule {} does not exist", *request.name));
-  }
-  return kSuccess;
-}
-
-using Parse = json::value (*)(const std::string&);
-
-void add_option(CLI::App& command, Asked& asked, const std::string& name,
-                const std::string& pointer, const char* type, const char* description,
-                Parse parse = parse_text) {
-  const auto set = [&asked, name, pointer, parse](const std::string& text) {
-    asked.set(pointer, parse_argument(name, parse, text), name);
-  };
-  add_text(command, name, set, description).type_name(type);
-}
-
-// "all:1h" is two fields.
-void set_catch_up(Asked& asked, const std::string& text) {
-  const std::size_t colon = text.find(':');
-  asked.set("/catch_up", json::value(text.substr(0, colon)), "--catch-up");
-  if (colon != text.npos)
-    asked.set("/catch_up_window", json::value(text.substr(colon + 1)), "--catch-up");
-}
-
-void add_times(CLI::App& command, Asked& asked) {
-  const auto option = [&](const std::string& name, const char* pointer, const char* type,
-                          const char* description) {
-    add_option(command, asked, name, pointer, type, description);
-  };
-  option("--cron", "/cron", "TIMES", "When: a cron expression");
-  option("--zone", "/time_zone", "ZONE", "Time zone of --cron, as Europe/Berlin (UTC)");
-  option("--gap", "/gap", "HOW",
-         "A time that the zone's clocks skip: after, to run\nwhen they have gone forward, or skip "
-         "(after)");
-  option("--every", "/every", "DURATION", "Instead of --cron: every so long, 1s or more");
-  option("--start", "/start", "TIME", "Of --every: count from there, RFC 3339 (now)");
+void add_schedule(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>("schedule");
+  CLI::App& command =
+      add_kind(app, request, kScheduleExamples, kScheduleActions, schedule, exit_code);
+  Asked& asked = request->asked;
+  add_value(
+      command, "BODY", request->body, [](const std::string& text) { return text; },
+      "What the worker gets; - or nothing: read it from\nstandard input")
+      .type_name("");
+  add_settings(command, asked, kTimes);
   add_text(
       command, "--catch-up", [&asked](const std::string& text) { set_catch_up(asked, text); },
       "What was missed: none, last, all:DURATION (last)")
       .type_name("HOW");
-  option("--overlap", "/overlap", "HOW",
-         "While its last job is there: allow, skip or queue\n(allow)");
-  option("--spread", "/spread", "DURATION", "Jobs are due up to so much later, always the same");
-}
-
-void add_job(CLI::App& command, Asked& asked) {
-  const auto option = [&](const std::string& name, const char* pointer, const char* type,
-                          const char* description, Parse parse = parse_text) {
-    add_option(command, asked, name, pointer, type, description, parse);
-  };
-  option("--pri", "/job/priority", "N", "Of the jobs: 0 (most urgent) to 4294967295 (65536)",
-         parse_number);
-  option("--ttr", "/job/ttr", "DURATION", "How long a worker may hold a job (1m)");
-  option("--tube", "/job/tube", "TUBE", "Where to put the jobs (default)");
-  option("--group", "/job/group", "GROUP", "Of the jobs: their group of the tube");
-  option("--max-attempts", "/job/retry/max_attempts", "N",
-         "After N failed attempts a job is dead (the tube's)", parse_count);
-  option("--backoff", "/job/retry/backoff", "DURATION",
-         "How long a failed job waits: 30s, or 1s..1h, which\ndoubles", parse_backoff);
-  option("--jitter", "/job/retry/backoff/jitter", "PERCENT", "Up to so much is added to that: 10%",
-         parse_jitter);
-  option("--lost", "/job/retry/lost_fails", "HOW",
-         "A lost connection of a worker: fails or returns\n(returns)", parse_lost);
-  option("--expires-in", "/job/expires_in", "DURATION",
-         "So long after a job is due no worker gets it any\nmore");
-  option("--at-expiry", "/job/at_expiry", "HOW", "What becomes of it then: drop or dead (drop)");
+  add_settings(command, asked, kJob);
+  add_retry_settings(command, asked, "/job/retry");
   const auto set_attributes = [&asked](const std::string& text) {
     for (const auto& [name, value] : parse_argument("--attributes", parse_attributes, text))
       asked.set("/job/" + std::string(name), value, "--attributes");
@@ -270,24 +431,32 @@ void add_job(CLI::App& command, Asked& asked) {
            "Kept with each job: a JSON object that may have\ncontent_type, metadata, traceparent, "
            "tracestate")
       .type_name("JSON");
-}
-
-}  // namespace
-
-void add_schedule(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "schedule", kExamples);
-  add_value(command, "ACTION", request->action, parse_action, "").type_name("").required();
-  add_value(command, "NAME", request->name, parse_tube, "Of the schedule").type_name("");
-  add_value(
-      command, "BODY", request->body, [](const std::string& text) { return text; },
-      "What the worker gets; - or nothing: read it from\nstandard input")
-      .type_name("");
-  add_times(command, request->asked);
-  add_job(command, request->asked);
   add_flag(command, "--json", request->json, "Print JSON");
   add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = schedule(*request); });
+}
+
+void add_endpoint(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>("endpoint");
+  CLI::App& command =
+      add_kind(app, request, kEndpointExamples, kEndpointActions, endpoint, exit_code);
+  add_settings(command, request->asked, kEndpointSettings);
+  const auto set_headers = [request](const std::vector<std::string>& texts) {
+    json::object headers;
+    for (const std::string& text : texts) {
+      const auto [name, value] = parse_argument("--header", parse_header, text);
+      headers[name] = value;
+    }
+    request->asked.set("/headers", std::move(headers), "--header");
+  };
+  add_list(command, "--header", set_headers,
+           "\"NAME: VALUE\" of each request; may be given several\ntimes")
+      .type_name("HEADER");
+  add_text(
+      command, "--secret-file", [request](const std::string& text) { request->secret_file = text; },
+      "Secrets of your own, whsec_..., one a line, the\nnewest first")
+      .type_name("FILE");
+  add_flag(command, "--json", request->json, "Print JSON (list, show, test)");
+  add_server_option(command, request->server);
 }
 
 }  // namespace carillon::cli

@@ -415,12 +415,13 @@ void add_limits(CLI::App& command, server::ServerOptions& options) {
   add_value(command, "--stall-timeout", options.stall_timeout, parse_timeout,
             "Close a connection that does not end a line or a\n"
             "header it has begun, sends no more of a body, or\n"
-            "reads none of its replies, for so long; 0: never\n"
+            "reads none of its replies, for this time; 0: never\n"
             "(60s)")
       .type_name("DURATION");
   add_value(command, "--idle-timeout", options.idle_timeout, parse_timeout,
-            "Close a connection that sends no command for so\n"
-            "long, holds no job and waits for none; 0: never (0)")
+            "Close a connection that sends no command for this\n"
+            "time, and neither holds a job nor waits for one;\n"
+            "0: never (0)")
       .type_name("DURATION");
 }
 

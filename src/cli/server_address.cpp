@@ -15,7 +15,7 @@
 namespace carillon::cli {
 
 server::Address ServerAddress::http_address() const try {
-  if (!has_http) throw Failure("the command talks HTTP to the server, and --http is none");
+  if (!has_http) throw Failure("the command talks HTTP to the server, which --http none forbids");
   return http ? *http : server::http_beside(*this);
 } catch (const std::invalid_argument& error) {
   throw Failure(error.what());

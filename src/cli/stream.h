@@ -51,7 +51,7 @@ class Stream {
   // Tries each address of the host's name, for up to 5 s each. `interrupt_fd` as in interrupt_on().
   // Throws Unavailable; if the address is on this machine, its text says how to start a server.
   static Stream connect(const server::Address& address, int interrupt_fd = -1);
-  // The same, by TLS if the server is to be met so, and shows the server's token there. Throws
+  // The same, by TLS if the address says so, and shows the server's token there. Throws
   // Failure, too, if the server's certificate is not good, or if it refuses the token.
   static Stream connect(const ServerAddress& server, int interrupt_fd = -1);
   // The same where the server answers HTTP, and shows no token.
@@ -69,7 +69,7 @@ class Stream {
   void interrupt_on(int fd);
 
   void send(std::string_view bytes);
-  // Waits so long, and for nothing else.
+  // Waits for this time, and for nothing else.
   void rest(std::chrono::milliseconds time);
 
   // Returns the next line without its CR LF. Throws Failure if the line has more than kMaxLine

@@ -32,7 +32,7 @@ constexpr std::string_view kExamples = R"(Examples:
   kill -HUP PID
       the server reads its file again
 
-The token is printed once; the file has only its SHA-256. Scopes: read looks at
+The token is printed once; the file has only its SHA-256. Scopes: read shows
 jobs and numbers; put makes, changes and cancels jobs, and sets schedules; work
 reserves jobs and ends them; admin does all. Clients show it by --token-file,
 the variable CARILLON_TOKEN, or over HTTP by Authorization: Bearer TOKEN.)";

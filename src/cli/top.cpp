@@ -161,7 +161,7 @@ class TopReader {
 
   struct News {
     std::optional<TopSnapshot> shot;
-    std::string trouble;  // why there is none
+    std::string trouble;  // why there is no snapshot
   };
   // Returns what came since the last call, if anything.
   std::optional<News> take() {

@@ -20,9 +20,9 @@
 #include "cli/asked.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/setting_values.h"
-#include "cli/stats_fields.h"
+#include "cli/settings.h"
 #include "cli/wait.h"
+#include "server/api/names.h"
 #include "server/api/tubes.h"
 #include "server/text/duration.h"
 
@@ -46,7 +46,7 @@ Examples:
   carillon resume mail)";
 
 constexpr const char* kKickExamples =
-    R"(Buried jobs first; if the tube has none, delayed ones, the next due first.
+    R"(Buried jobs first; delayed ones, the next due first, if no job is buried.
 Prints how many were made ready.
 
 Examples:
@@ -197,7 +197,7 @@ int drain(const DrainRequest& request) {
   // A name that was mistyped would refuse puts for good, and the tube that was meant would not; and
   // with --end the other way round. A tube that refuses puts exists.
   if (!request.create) {
-    call_tube(tube, request.end ? "" : "; to drain it all the same: --create",
+    call_tube(tube, request.end ? "" : "; to drain it nevertheless: --create",
               [&] { api.call<server::Tube>("getTube", asked); });
   }
   server::PatchTube patch;
@@ -219,6 +219,11 @@ int drain(const DrainRequest& request) {
 }
 
 // --- tube
+
+std::string parse_group(const std::string& text) {
+  if (server::is_key(text)) return text;
+  throw std::invalid_argument(fmt::format("\"{}\": a group has {}", text, server::kKeyRule));
+}
 
 struct TubeRequest : Request {
   std::string action;
@@ -268,71 +273,55 @@ void set_tube(const TubeRequest& request) try {
 }
 
 // What is shown has the names of the command stats.
-class Shown {
- public:
-  void add(std::string_view name, std::string value) {
-    fields_.push_back({.name = std::string(name), .value = std::move(value), .quoted = false});
-  }
-  void add(std::string_view name, std::uint64_t number) { add(name, std::to_string(number)); }
-  void add_rate(std::string_view name, const server::Patch<server::RatePatch>& rate,
-                std::string_view burst) {
-    if (!rate.value) return;
-    add(name, rate.value->jobs.value.value_or(0));
-    add(fmt::format("{}-period-ms", name), rate.value->per.value.value_or(server::Duration()).ms);
-    add(burst, rate.value->burst.value.value_or(1));
-  }
-  void add_running(const server::Patch<std::uint64_t>& most) {
-    if (most.value) add("max-running", *most.value);
-  }
-  StatsFields take() { return StatsFields(std::move(fields_)); }
+void add_rate(json::object& shown, const std::string& name,
+              const server::Patch<server::RatePatch>& rate, std::string_view burst) {
+  if (!rate.value) return;
+  shown[name] = rate.value->jobs.value.value_or(0);
+  shown[name + "-period-ms"] = rate.value->per.value.value_or(server::Duration()).ms;
+  shown[burst] = rate.value->burst.value.value_or(1);
+}
 
- private:
-  std::vector<StatsField> fields_;
-};
+void add_unless_0(json::object& shown, std::string_view name, std::uint64_t number) {
+  if (number > 0) shown[name] = number;
+}
 
-void add_retry(Shown& shown, const server::RetryPatch& retry) {
+void add_retry(json::object& shown, const server::RetryPatch& retry) {
   const auto backoff = retry.backoff.value.value_or(server::BackoffPatch());
-  const auto initial = backoff.initial.value.value_or(server::Duration()).ms;
-  const auto longest = backoff.max.value.value_or(server::Duration()).ms;
-  const std::uint32_t jitter = backoff.jitter.value.value_or(0);
-  const std::uint32_t attempts = retry.max_attempts.value.value_or(0);
-  if (attempts > 0) shown.add("max-attempts", attempts);
-  if (initial > 0) shown.add("backoff-ms", initial);
-  if (longest > 0) shown.add("backoff-longest-ms", longest);
-  if (jitter > 0) shown.add("jitter-percent", jitter);
-  if (retry.lost_fails.value.value_or(false)) shown.add("lost", "fails");
+  add_unless_0(shown, "max-attempts", retry.max_attempts.value.value_or(0));
+  add_unless_0(shown, "backoff-ms", backoff.initial.value.value_or(server::Duration()).ms);
+  add_unless_0(shown, "backoff-longest-ms", backoff.max.value.value_or(server::Duration()).ms);
+  add_unless_0(shown, "jitter-percent", backoff.jitter.value.value_or(0));
+  if (retry.lost_fails.value.value_or(false)) shown["lost"] = "fails";
 }
 
-StatsFields shown_of(const server::Tube& tube) {
-  Shown shown;
-  shown.add("name", tube.name);
-  shown.add("current-jobs-ready", tube.jobs.ready);
-  shown.add("current-jobs-reserved", tube.jobs.reserved);
-  shown.add("current-waiting", tube.waiting);
+json::object shown_of(const server::Tube& tube) {
+  json::object shown{{"name", tube.name},
+                     {"current-jobs-ready", tube.jobs.ready},
+                     {"current-jobs-reserved", tube.jobs.reserved},
+                     {"current-waiting", tube.waiting}};
   if (tube.retry) add_retry(shown, *tube.retry);
-  shown.add_running(tube.limits.max_running);
-  shown.add_rate("rate", tube.limits.rate, "burst");
-  shown.add_rate("put-rate", tube.limits.put_rate, "put-burst");
-  if (tube.retention) shown.add("retention-ms", tube.retention->ms);
-  if (tube.puts_too_fast > 0) shown.add("total-puts-too-fast", tube.puts_too_fast);
-  if (tube.dead_deleted > 0) shown.add("total-dead-deleted", tube.dead_deleted);
-  if (tube.draining) shown.add("puts", "refused");
-  return shown.take();
+  add_unless_0(shown, "max-running", tube.limits.max_running.value.value_or(0));
+  add_rate(shown, "rate", tube.limits.rate, "burst");
+  add_rate(shown, "put-rate", tube.limits.put_rate, "put-burst");
+  if (tube.retention) shown["retention-ms"] = tube.retention->ms;
+  add_unless_0(shown, "total-puts-too-fast", tube.puts_too_fast);
+  add_unless_0(shown, "total-dead-deleted", tube.dead_deleted);
+  if (tube.draining) shown["puts"] = "refused";
+  return shown;
 }
 
-StatsFields shown_of(const server::Group& group) {
-  Shown shown;
-  shown.add("group", group.name.bytes);
-  shown.add("tube", group.tube);
-  shown.add("current-jobs-ready", group.jobs.ready);
-  shown.add("current-jobs-reserved", group.jobs.reserved);
-  shown.add("weight", group.weight);
-  shown.add_running(group.limits.max_running);
-  shown.add_rate("rate", group.limits.rate, "burst");
-  return shown.take();
+json::object shown_of(const server::Group& group) {
+  json::object shown{{"group", group.name.bytes},
+                     {"tube", group.tube},
+                     {"current-jobs-ready", group.jobs.ready},
+                     {"current-jobs-reserved", group.jobs.reserved},
+                     {"weight", group.weight}};
+  add_unless_0(shown, "max-running", group.limits.max_running.value.value_or(0));
+  add_rate(shown, "rate", group.limits.rate, "burst");
+  return shown;
 }
 
-StatsFields fetch(const TubeRequest& request) try {
+json::object fetch(const TubeRequest& request) try {
   Api api(request.server);
   const std::string& tube = request.tube;
   const std::string& group = request.group;
@@ -355,44 +344,25 @@ int tube(const TubeRequest& request) {
   if (request.action == "set") return set_tube(request), kSuccess;
   if (!request.asked.is_empty())
     throw UsageError(fmt::format("{} is for set", request.asked.first_argument()));
-  const StatsFields fields = fetch(request);
-  write_out(request.json ? to_json(fields) : to_table(fields));
+  write_fields(fetch(request), request.json);
   return kSuccess;
 }
 
-void add_settings(CLI::App& command, Asked& asked) {
-  const auto option = [&](const std::string& name, std::string_view pointer,
-                          json::value (*parse)(const std::string&), const char* type,
-                          const char* description) {
-    const auto set = [&asked, name, pointer, parse](const std::string& text) {
-      asked.set(pointer, parse_argument(name, parse, text), name);
-    };
-    add_text(command, name, set, description).type_name(type);
-  };
-  option("--weight", "/weight", parse_count, "N",
-         "Of --group: it gets so many times as many turns (1)");
-  option("--max-running", "/limits/max_running", parse_limit, "N",
-         "At most N jobs are reserved at once. A restart\nends reservations: for a time "
-         "more may run");
-  option("--rate", "/limits/rate", parse_rate, "N/TIME",
-         "Jobs that go out per time, evenly: 100/1m");
-  option("--burst", "/limits/rate/burst", parse_count, "N",
-         "Of --rate: so many at once after a rest (1)");
-  option("--put-rate", "/limits/put_rate", parse_rate, "N/TIME",
-         "So many may be put in a time; more are refused");
-  option("--put-burst", "/limits/put_rate/burst", parse_count, "N",
-         "Of --put-rate: so many at once after a rest (1)");
-  option("--retention", "/retention", parse_retention, "DURATION",
-         "Dead jobs are deleted after it (0: never)");
-  option("--max-attempts", "/retry/max_attempts", parse_count, "N",
-         "After so many failed ones a job is buried");
-  option("--backoff", "/retry/backoff", parse_backoff, "DURATION",
-         "How long after a failed attempt; 1s..1h doubles");
-  option("--jitter", "/retry/backoff/jitter", parse_jitter, "PERCENT",
-         "Up to so much is added to that: 20%");
-  option("--lost", "/retry/lost_fails", parse_lost, "WHAT",
-         "A lost worker: fails, or returns the job");
-}
+constexpr Setting kSettings[] = {
+    {"--weight", "/weight", "N",
+     "For --group: a group with twice the weight gets\ntwice as many turns (1)", parse_count},
+    {"--max-running", "/limits/max_running", "N",
+     "At most N jobs are reserved at once. A restart\nends reservations: for a time more may run",
+     parse_limit},
+    {"--rate", "/limits/rate", "N/TIME", "Jobs that go out per time, evenly: 100/1m", parse_rate},
+    {"--burst", "/limits/rate/burst", "N", "Maximum burst for --rate, after a rest (1)",
+     parse_count},
+    {"--put-rate", "/limits/put_rate", "N/TIME", "Jobs that may be put per time; more are refused",
+     parse_rate},
+    {"--put-burst", "/limits/put_rate/burst", "N", "Maximum burst for --put-rate, after a rest (1)",
+     parse_count},
+    {"--retention", "/retention", "DURATION", "Dead jobs are deleted after this time (0: never)",
+     parse_retention}};
 
 template <class Asks, class Of>
 CLI::App& add_row(CLI::App& app, const std::string& name, const char* examples,
@@ -453,10 +423,11 @@ void add_tube(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<TubeRequest>();
   CLI::App& command = add_subcommand(app, "tube", kTubeExamples);
   add_value(command, "ACTION", request->action, parse_action, "").type_name("").required();
-  add_value(command, "NAME", request->tube, parse_tube, "Of the tube").type_name("").required();
-  add_value(command, "--group", request->group, parse_group, "Of this group alone")
+  add_value(command, "NAME", request->tube, parse_tube, "The tube").type_name("").required();
+  add_value(command, "--group", request->group, parse_group, "Only for this group")
       .type_name("GROUP");
-  add_settings(command, request->asked);
+  add_settings(command, request->asked, kSettings);
+  add_retry_settings(command, request->asked, "/retry");
   add_flag(command, "--json", request->json, "Print one JSON object (show)");
   finish(command, request, tube, exit_code);
 }

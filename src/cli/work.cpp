@@ -139,7 +139,7 @@ void add_work(CLI::App& app, int& exit_code) {
     return parse_number(text, 1, 1'000'000'000);
   };
   add_value(command, "--max-attempts", options.max_attempts, parse_attempts,
-            "Dead is a job that fails so often (default: never)")
+            "A job is dead after N failed attempts (default:\nnever)")
       .type_name("N");
   add_value(command, "--time-limit", options.time_limit, parse_limit,
             "A CMD that runs longer is ended, and has failed")

@@ -82,7 +82,7 @@ Client connect_worker(const WorkerOptions& options, int interrupt_fd) {
 struct WorkerState {
   explicit WorkerState(const std::vector<std::string>& of) : tubes(of) {}
 
-  ProcessGuard guard;                      // of the running commands; made first: it forks
+  ProcessGuard guard;                      // ends running commands; made first: it forks
   WorkerTubes tubes;                       // to take jobs from
   Event stop;                              // take no more jobs
   Event kill;                              // kill the running commands
@@ -137,7 +137,7 @@ class WorkerSlot {
 
   const WorkerOptions& options_;
   WorkerState& state_;
-  ErrorOutput errors_;              // of its commands
+  ErrorOutput errors_;              // the errors of its commands
   std::optional<Client> client_;    // none: disconnected
   std::optional<TubeWatch> watch_;  // of that connection; none: it has sent no command yet
   bool held_back_ = false;          // the tubes have ready jobs that a reserve does not get now
@@ -347,7 +347,7 @@ WorkerSlot::Result WorkerSlot::run_command(const Task& task) {
 }
 
 // Waits for the command's end, and touches the job meanwhile. Ends a command that runs too long, or
-// whose job is to be cancelled.
+// whose cancel was asked for.
 void WorkerSlot::wait_and_touch(ChildProcess& child, const Task& task, Result& result) {
   using Moment = Clock::time_point;
   const milliseconds between =

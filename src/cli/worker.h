@@ -12,7 +12,8 @@
 // tube, when the job comes again and when it is dead. What the policy leaves open, the options of
 // this worker say: how long the job waits (backoff.h), and after how many attempts it is dead.
 //
-// Cancel: a touch tells of it. Then the command gets SIGTERM, and SIGKILL when `grace` is over.
+// Cancel: the answer to a touch says that it was asked for. Then the command gets SIGTERM, and
+// SIGKILL when `grace` is over.
 //
 // Other servers: beanstalkd counts no failures. There the slot takes
 // the attempt to be 1 + releases + buries + timeouts of the job, because each failure adds to one
@@ -54,7 +55,7 @@ struct WorkerOptions {
   std::optional<std::uint32_t> max_attempts;  // none: try for ever
   // How long a command may run; none: as long as it takes.
   std::optional<std::chrono::milliseconds> time_limit;
-  // How long a command that is to end has between SIGTERM and SIGKILL.
+  // How long a command has between SIGTERM and SIGKILL.
   std::chrono::milliseconds grace{10'000};
   WorkUntil until = WorkUntil::kStopped;
 };

@@ -15,7 +15,7 @@
 namespace carillon::cli {
 namespace {
 
-// How many tubes are looked at for whether they are in use, at each refresh.
+// Each refresh asks about this many tubes whether they are in use.
 constexpr std::size_t kLooks = 32;
 
 // Returns where the bracket expression that begins at `at` ends: behind its "]". A "]" that comes
@@ -102,7 +102,7 @@ void WorkerTubes::refresh(Client& client) {
   const auto is_gone = [&there](const std::string& tube) { return !there.contains(tube); };
   std::erase_if(watched_, is_gone);
   std::erase_if(left_, is_gone);
-  // Of the tubes that were there before, some are looked at each time, one after the other.
+  // Each refresh checks some of the tubes that were there before, in turn.
   std::vector<std::string> looked_at;
   for (auto at = there.lower_bound(next_look_); at != there.end() && looked_at.size() < kLooks;
        ++at)
@@ -149,7 +149,8 @@ TubeWatch::TubeWatch(WorkerTubes& tubes, Client& client) : tubes_(&tubes), watch
 bool TubeWatch::follow(Client& client) {
   if (tubes_->are_fixed()) return true;
   const std::set<std::string> found = tubes_->now(client);
-  // A connection always watches a tube. So the new ones come first, and this one stands for none.
+  // A connection always watches a tube. So the new ones come first. This one is
+  // watched while no tube matches.
   const std::set<std::string> none{std::string(kDefaultTube)};
   const std::set<std::string>& wanted = found.empty() ? none : found;
   for (const std::string& tube : wanted) {

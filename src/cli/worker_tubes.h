@@ -62,10 +62,10 @@ class WorkerTubes {
   std::mutex mutex_;  // protects all below
   std::set<std::string> watched_;
   std::set<std::string> left_;  // that match and exist, but are not in use
-  std::string next_look_;  // where the look for tubes that are in use, or not any more, goes on
+  std::string next_look_;       // the tube with which the next check of their use begins
   Clock::time_point asked_at_{};
   bool has_asked_ = false;
-  bool told_ = false;  // of more than kMost
+  bool told_ = false;  // that more than kMost match
 };
 
 // Not thread-safe. A new connection needs a new one.
@@ -75,7 +75,7 @@ class TubeWatch {
   // outlive the object.
   TubeWatch(WorkerTubes& tubes, Client& client);
 
-  // Lets the client watch the right tubes. Returns false if there are none: then it may not
+  // Lets the client watch the right tubes. Returns false if no tube is there: then it may not
   // reserve.
   bool follow(Client& client);
 

@@ -147,13 +147,7 @@ TEST(Api, ARefusalHasTheReasonAndTheFields) {
   } catch (const Refusal& refusal) {
     EXPECT_EQ(refusal.status, 400U);
     EXPECT_STREQ(refusal.what(), "/max: 0: not a number; /due_by: there is no such field");
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kNames = {
-        {{"/max", "N"}}};
-    try {
-      throw_usage(refusal, kNames);
-    } catch (const UsageError& error) {
-      EXPECT_STREQ(error.what(), "N 0: not a number; --due-by there is no such field");
-    }
+    EXPECT_EQ(refusal.faults.size(), 2u);
   }
   EXPECT_EQ(why(), peer + " does not know the token");
   EXPECT_EQ(why(), peer + " refuses it: the token lacks the scope admin");

@@ -12,6 +12,7 @@
 
 #include "cli/exit_status.h"
 #include "server/api/bulk.h"
+#include "server/api/jobs.h"
 #include "server/api/tubes.h"
 
 namespace carillon::cli {
@@ -85,6 +86,23 @@ TEST(Asked, EveryWrongValueIsNamedByItsArgument) {
               Parsed<server::PauseTube>(kPause, {"mail", "3 parsecs"}).read();
             }).substr(0, 36),
             "DURATION \"3 parsecs\": not a duration");
+}
+
+TEST(Asked, WhatTheServerRefusesIsNamedByItsArgument) {
+  Asked asked;
+  asked.set("/max", 0, "N");
+  const Refusal refusal("no", 400,
+                        {{"/max", "0: not a number"}, {"/due_by", "there is no such field"}});
+  EXPECT_EQ(usage_error([&] { asked.throw_usage(refusal); }),
+            "N 0: not a number; --due-by: there is no such field");
+}
+
+TEST(Asked, OptionsMayHaveOtherNamesAndNeverIsNull) {
+  Parsed<server::ChangeJob> change(
+      {.without = "id", .names = "priority:pri due:at"},
+      {"--pri", "7", "--at", "2030-01-01T09:00:00Z", "--expires-at", "never", "--ttr", "1m30s"});
+  EXPECT_EQ(boost::json::serialize(change.asked.fields()),
+            R"({"priority":7,"due":1893488400000,"ttr":"90000ms","expires_at":null})");
 }
 
 TEST(Asked, AFieldOfAFormOfItsOwnIsFoundByWhatIsWithin) {

@@ -56,7 +56,7 @@ class ServerTrouble(CliCase):
             self.run_carillon("kick", env=env).stderr,
         )
         self.fails(
-            "carillon kick: the command talks HTTP to the server, and --http is none",
+            "carillon kick: the command talks HTTP to the server, which --http none forbids",
             *("kick", "--http", "none"),
         )
 

@@ -36,7 +36,7 @@ class TubesTest(CliCase):
     def test_drain_makes_no_tube_of_a_name_that_was_mistyped(self):
         self.fails(
             "carillon drain: tube mial does not exist: it has no jobs, and nobody uses or watches "
-            "it; to drain it all the same: --create",
+            "it; to drain it nevertheless: --create",
             *("drain", "mial"),
         )
         self.assertNotEqual(self.run_carillon("stats", "--tube", "mial").returncode, 0)
