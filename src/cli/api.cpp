@@ -11,6 +11,7 @@
 #include "server/api/operation.h"
 #include "server/api/operations.h"
 #include "server/net/client_connection.h"
+#include "server/text/json_text.h"
 
 namespace carillon::cli {
 
@@ -18,9 +19,8 @@ namespace json = boost::json;
 
 namespace {
 
-std::string text_in(const json::object& object, std::string_view name) {
-  const json::value* const value = object.if_contains(name);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
+std::string text_of(const json::value& value) {
+  return value.is_string() ? std::string(value.get_string()) : json::serialize(value);
 }
 
 std::vector<server::FieldFault> faults_of(const json::object& problem) {
@@ -77,11 +77,17 @@ std::optional<std::chrono::seconds> rest_of(const server::HttpAnswer& answer) {
   return std::chrono::seconds(std::max(seconds, 1u));
 }
 
-std::string text_of(const json::value& value) {
-  return value.is_string() ? std::string(value.get_string()) : json::serialize(value);
+}  // namespace
+
+std::string text_in(const json::object& object, std::string_view name) {
+  const json::value* const value = object.if_contains(name);
+  return value == nullptr ? std::string() : text_of(*value);
 }
 
-}  // namespace
+std::string bytes_in(const json::object& object, std::string_view name) {
+  if (object.contains(name)) return text_in(object, name);
+  return server::from_base64(text_in(object, std::string(name) + "_base64")).value_or("");
+}
 
 std::string url_part(std::string_view text) {
   std::string part;

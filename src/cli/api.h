@@ -91,6 +91,11 @@ class Api {
   std::optional<Stream> stream_;
 };
 
+// Returns a field as text: as JSON writes it, unless it is a text. Empty: there is no such field.
+std::string text_in(const boost::json::object& object, std::string_view name);
+// Returns the bytes that a client has named: from NAME, or if they are no UTF-8, NAME_base64.
+std::string bytes_in(const boost::json::object& object, std::string_view name);
+
 // Returns the text as a part of a path or of a query: what is not a letter, digit or -._~ as %XX.
 std::string url_part(std::string_view text);
 

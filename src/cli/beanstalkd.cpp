@@ -8,11 +8,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -33,124 +34,12 @@ using server::kLargestMaxJobSize;
 
 constexpr int kBeanstalkdUsage = 5;  // beanstalkd's exit code for wrong flags
 
-constexpr std::string_view kUsage =
-    R"(Use: {0} [OPTIONS]
-
-Options:
- -b DIR   keep the jobs in this directory (default: in memory only)
- -f MS    fsync at most once every MS milliseconds (default is 50 ms);
-          use -f0 to fsync before each reply
- -F       never fsync: leave it to the operating system
- -l ADDR  listen on address, or unix:PATH (default is 127.0.0.1)
- -p PORT  listen on port (default is 11300)
- -u USER  become user and group
- -z BYTES set the maximum job size in bytes (default is {1});
-          max allowed is {2} bytes
- -s BYTES accepted and ignored: there are no log files of a fixed size
- -c, -n   accepted and ignored
- -v       show version information
- -V       increase verbosity
- -h       show this help
- --http ADDR        answer HTTP there, which Carillon's own commands need
- --tokens FILE      ask each client for a token (carillon serve --help)
- --allow-anonymous  listen beyond this machine without tokens
- --tls-cert FILE    speak TLS, with this certificate
- --tls-key FILE     and this key
- --tls-client-ca FILE  clients show a certificate that one in it has signed
- --allow-plaintext  listen beyond this machine without TLS
-
-Example: {0} -b ./data -p 11300 -f0
-)";
-
-constexpr char kTokens = '\1';
-constexpr char kAllowAnonymous = '\2';
-constexpr char kTlsCert = '\3';
-constexpr char kTlsKey = '\4';
-constexpr char kAllowPlaintext = '\5';
-constexpr char kTlsClientCa = '\6';
-constexpr char kHttp = '\7';
-
-struct LongFlag {
-  std::string_view name;
-  char letter;
-};
-constexpr std::array kLongFlags = {LongFlag{"--help", 'h'},
-                                   LongFlag{"--http", kHttp},
-                                   LongFlag{"--tokens", kTokens},
-                                   LongFlag{"--allow-anonymous", kAllowAnonymous},
-                                   LongFlag{"--tls-cert", kTlsCert},
-                                   LongFlag{"--tls-key", kTlsKey},
-                                   LongFlag{"--tls-client-ca", kTlsClientCa},
-                                   LongFlag{"--allow-plaintext", kAllowPlaintext}};
-
 struct BeanstalkdUsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Reads flags as beanstalkd does: `-p 1`, `-p1`, and several in one word (`-Vp1`). A word that is
-// not a flag is an error.
-class Flags {
- public:
-  Flags(int argc, char** argv) : words_(argv + 1, argv + argc) {}
-
-  // Returns the next flag's letter, or nothing after the last one. beanstalkd has no long flags,
-  // and these are added; --help because every other command of this program has it.
-  std::optional<char> next() {
-    while (rest_.empty()) {
-      if (at_ == words_.size()) return std::nullopt;
-      const std::string_view word = words_[at_++];
-      for (const LongFlag& flag : kLongFlags)
-        if (word == flag.name) return flag.letter;
-      if (word.size() < 2 || word.front() != '-') {
-        throw BeanstalkdUsageError("unknown argument: " + std::string(word));
-      }
-      rest_ = word.substr(1);
-    }
-    const char flag = rest_.front();
-    rest_.remove_prefix(1);
-    return flag;
-  }
-
-  // Throws the error for an unknown flag. Quotes the whole word if it is a long option; beanstalkd
-  // has no long options. REQUIRES: `flag` is the flag that next() returned last.
-  [[noreturn]] void refuse(char flag) const {
-    const std::string_view word = words_[at_ - 1];
-    throw BeanstalkdUsageError("unknown flag: " +
-                               (flag == '-' ? std::string(word) : std::string("-") + flag));
-  }
-
-  // Returns the flag's value: the rest of its word, or the next word.
-  std::string value_of(char flag) {
-    std::string_view value = rest_;
-    rest_ = {};
-    if (value.empty()) {
-      if (at_ == words_.size()) {
-        const std::string_view word = words_[at_ - 1];
-        throw BeanstalkdUsageError("flag requires an argument: " + (word.starts_with("--")
-                                                                        ? std::string(word)
-                                                                        : std::string("-") + flag));
-      }
-      value = words_[at_++];
-    }
-    return std::string(value);
-  }
-
-  std::uint64_t number_of(char flag) {
-    const std::string value = value_of(flag);
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size())
-      throw BeanstalkdUsageError("invalid size: " + value);
-    return number;
-  }
-
- private:
-  std::vector<std::string_view> words_;
-  std::size_t at_ = 0;
-  std::string_view rest_;
-};
-
 struct Request {
+  std::string name;  // by which the program was called
   server::ServerOptions options;
   std::string host = "127.0.0.1";
   std::string port = std::to_string(server::kBeanstalkPort);
@@ -160,87 +49,119 @@ struct Request {
   bool version = false;
 };
 
+std::uint64_t number_in(const std::string& value) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size())
+    throw BeanstalkdUsageError("invalid size: " + value);
+  return number;
+}
+
 queue::SyncPolicy sync_every(std::uint64_t ms) {
   if (ms == 0) return queue::SyncPolicy::always();
   constexpr std::uint64_t kLongest = 86'400'000;  // a day
   return queue::SyncPolicy::every(std::chrono::milliseconds(ms < kLongest ? ms : kLongest));
 }
 
-std::uint32_t max_job_size(std::uint64_t bytes, const char* name) {
+std::uint32_t max_job_size(std::uint64_t bytes, const std::string& name) {
   if (bytes <= kLargestMaxJobSize) return static_cast<std::uint32_t>(bytes);
-  std::fprintf(stderr, "%s: maximum job size was set to %u\n", name, kLargestMaxJobSize);
+  fmt::print(stderr, "{}: maximum job size was set to {}\n", name, kLargestMaxJobSize);
   return kLargestMaxJobSize;
 }
 
+// What each flag does. A flag without a value gets an empty text.
+using Set = void (*)(Request& request, const std::string& value);
+
+struct SettingFlag : BeanstalkdFlag {
+  Set set;
+};
+
+constexpr SettingFlag kFlags[] = {
+    {{"-b", "DIR", "keep the jobs in this directory (default: in memory only)"},
+     [](Request& r, const std::string& v) { r.options.data_dir = v; }},
+    {{"-f", "MS",
+      "fsync at most once in MS milliseconds (default is 50 ms);\n-f0 to fsync before each reply"},
+     [](Request& r, const std::string& v) { r.options.sync = sync_every(number_in(v)); }},
+    {{"-F", "", "never fsync: leave it to the operating system"},
+     [](Request& r, const std::string&) { r.options.sync = queue::SyncPolicy::os(); }},
+    {{"-l", "ADDR", "listen on address, or unix:PATH (default is 127.0.0.1)"},
+     [](Request& r, const std::string& v) { r.host = v; }},
+    {{"-p", "PORT", "listen on port (default is 11300)"},
+     [](Request& r, const std::string& v) { r.port = v; }},
+    {{"-u", "USER", "become user and group"},
+     [](Request& r, const std::string& v) { r.options.user = v; }},
+    {{"-z", "BYTES",
+      "set the maximum job size in bytes (default is 65535);\nmax allowed is 67108864 bytes"},
+     [](Request& r, const std::string& v) {
+       r.options.beanstalk.max_job_size = max_job_size(number_in(v), r.name);
+     }},
+    {{"-s", "BYTES", "accepted and ignored: there are no log files of a fixed size"},
+     [](Request&, const std::string& v) { number_in(v); }},
+    {{"-c", "", "accepted and ignored"}, [](Request&, const std::string&) {}},
+    {{"-n", "", "accepted and ignored"}, [](Request&, const std::string&) {}},
+    {{"-v", "", "show version information"},
+     [](Request& r, const std::string&) { r.version = true; }},
+    {{"-V", "", "increase verbosity"}, [](Request& r, const std::string&) { ++r.verbosity; }},
+    {{"-h", "", "show this help"}, [](Request& r, const std::string&) { r.help = true; }},
+    {{"--http", "ADDR", "answer HTTP there, which most commands of carillon need"},
+     [](Request& r, const std::string& v) {
+       r.options.http_listen.push_back(server::parse_address(v, server::kHttpPort));
+     }},
+    {{"--tokens", "FILE", "ask each client for a token (carillon serve --help)"},
+     [](Request& r, const std::string& v) { r.options.tokens = v; }},
+    {{"--allow-anonymous", "", "listen beyond this machine without tokens"},
+     [](Request& r, const std::string&) { r.options.allow_anonymous = true; }},
+    {{"--tls-cert", "FILE", "speak TLS, with this certificate"},
+     [](Request& r, const std::string& v) { r.tls.certificate = v; }},
+    {{"--tls-key", "FILE", "and this key"},
+     [](Request& r, const std::string& v) { r.tls.key = v; }},
+    {{"--tls-client-ca", "FILE", "clients show a certificate that one in it has signed"},
+     [](Request& r, const std::string& v) { r.tls.client_ca = v; }},
+    {{"--allow-plaintext", "", "listen beyond this machine without TLS"},
+     [](Request& r, const std::string&) { r.options.allow_plaintext = true; }},
+};
+static_assert(kDefaultMaxJobSize == 65'535 && kLargestMaxJobSize == 67'108'864);
+
+// beanstalkd has no long flags; --help is there because every other command has it.
+const SettingFlag* find_flag(std::string_view name) {
+  if (name == "--help") name = "-h";
+  const auto* const found =
+      std::find_if(std::begin(kFlags), std::end(kFlags),
+                   [&](const SettingFlag& flag) { return flag.name == name; });
+  return found == std::end(kFlags) ? nullptr : found;
+}
+
+// Reads flags as beanstalkd does: `-p 1`, `-p1`, and several in one word (`-Vp1`). A word that is
+// not a flag is an error. -v and -h end the reading.
 Request read_flags(int argc, char** argv) {
   Request request;
+  request.name = argv[0];
   request.options.sync = queue::SyncPolicy::every(std::chrono::milliseconds(50));
   request.options.stall_timeout = std::chrono::milliseconds(0);
-  Flags flags(argc, argv);
-  while (const auto flag = flags.next()) {
-    switch (*flag) {
-      case 'b':
-        request.options.data_dir = flags.value_of('b');
-        break;
-      case 'f':
-        request.options.sync = sync_every(flags.number_of('f'));
-        break;
-      case 'F':
-        request.options.sync = queue::SyncPolicy::os();
-        break;
-      case 'l':
-        request.host = flags.value_of('l');
-        break;
-      case 'p':
-        request.port = flags.value_of('p');
-        break;
-      case 'u':
-        request.options.user = flags.value_of('u');
-        break;
-      case 'z':
-        request.options.beanstalk.max_job_size = max_job_size(flags.number_of('z'), argv[0]);
-        break;
-      case 's':
-        flags.number_of('s');
-        break;
-      case kHttp:
-        request.options.http_listen.push_back(
-            server::parse_address(flags.value_of(kHttp), server::kHttpPort));
-        break;
-      case kTokens:
-        request.options.tokens = flags.value_of(kTokens);
-        break;
-      case kAllowAnonymous:
-        request.options.allow_anonymous = true;
-        break;
-      case kTlsCert:
-        request.tls.certificate = flags.value_of(kTlsCert);
-        break;
-      case kTlsKey:
-        request.tls.key = flags.value_of(kTlsKey);
-        break;
-      case kTlsClientCa:
-        request.tls.client_ca = flags.value_of(kTlsClientCa);
-        break;
-      case kAllowPlaintext:
-        request.options.allow_plaintext = true;
-        break;
-      case 'c':
-        break;
-      case 'n':
-        break;
-      case 'V':
-        ++request.verbosity;
-        break;
-      case 'v':
-        request.version = true;
-        return request;
-      case 'h':
-        request.help = true;
-        return request;
-      default:
-        flags.refuse(*flag);
+  const std::vector<std::string_view> words(argv + 1, argv + argc);
+  std::size_t at = 0;
+  std::string_view rest;  // the flags of a word that were not read yet
+  while ((!rest.empty() || at < words.size()) && !request.help && !request.version) {
+    if (rest.empty()) rest = words[at++];
+    const std::string_view word = words[at - 1];
+    const bool begins = rest.data() == word.data();
+    if (begins && (word.size() < 2 || word.front() != '-'))
+      throw BeanstalkdUsageError(fmt::format("unknown argument: {}", word));
+    const bool is_long = begins && find_flag(word) != nullptr;
+    if (begins && !is_long) rest.remove_prefix(1);
+    const std::string name = is_long ? std::string(word) : fmt::format("-{}", rest.front());
+    rest.remove_prefix(is_long ? rest.size() : 1);
+    const SettingFlag* const flag = find_flag(name);
+    if (flag == nullptr)
+      throw BeanstalkdUsageError(fmt::format("unknown flag: {}", name == "--" ? word : name));
+    std::string value;
+    if (!flag->value.empty()) {
+      if (rest.empty() && at == words.size())
+        throw BeanstalkdUsageError("flag requires an argument: " + name);
+      value = rest.empty() ? words[at++] : rest;
+      rest = {};
     }
+    flag->set(request, value);
   }
   return request;
 }
@@ -250,8 +171,17 @@ server::Address address_of(const Request& request) {
   return {.host = request.host, .port = server::parse_port(request.port), .path = {}};
 }
 
-void print_usage(std::FILE* to, const char* name) {
-  fmt::print(to, kUsage, name, kDefaultMaxJobSize, kLargestMaxJobSize);
+void print_usage(const std::string& name) {
+  fmt::print("Use: {} [OPTIONS]\n\nOptions:\n", name);
+  for (const SettingFlag& flag : kFlags) {
+    const std::size_t width = flag.name.starts_with("--") ? 22 : 9;
+    const std::string shown = fmt::format("{} {}", flag.name, flag.value);
+    std::string help(flag.help);
+    if (const std::size_t line = help.find('\n'); line != help.npos)
+      help.insert(line + 1, std::string(width + 1, ' '));
+    fmt::print(" {:<{}}{}\n", shown, width, help);
+  }
+  fmt::print("\nExample: {} -b ./data -p 11300 -f0\n", name);
 }
 
 int fail(const char* name, std::string_view why, int exit_code) {
@@ -261,11 +191,15 @@ int fail(const char* name, std::string_view why, int exit_code) {
 
 }  // namespace
 
+std::vector<BeanstalkdFlag> beanstalkd_flags() {
+  return {std::begin(kFlags), std::end(kFlags)};
+}
+
 int run_beanstalkd(int argc, char** argv) {
   const char* name = argv[0];
   try {
     Request request = read_flags(argc, argv);
-    if (request.help) return print_usage(stdout, name), kSuccess;
+    if (request.help) return print_usage(request.name), kSuccess;
     if (request.version) return fmt::print("carillon {}\n", CARILLON_VERSION), kSuccess;
     request.options.listen = {address_of(request)};
     if (request.tls.certificate.empty() != request.tls.key.empty())

@@ -93,14 +93,6 @@ struct BatchAnswer {
   std::string why = {};  // in the server's words
 };
 
-// A part of a tube's list of jobs, or groups.
-struct ListPage {
-  std::vector<std::string> lines;   // each is JSON (docs/protocol.md)
-  std::optional<std::string> next;  // where the next page begins
-  // Jobs may be missing: the server cannot read all records that the page passes.
-  bool incomplete = false;
-};
-
 // What a touch has found.
 enum class TouchAnswer : std::uint8_t {
   kTouched,
@@ -202,31 +194,12 @@ class Client {
   // is no such tube. The longest pause, of 136 years, lasts until the tube is resumed.
   static constexpr std::uint32_t kPauseForGood = std::numeric_limits<std::uint32_t>::max();
   bool pause_tube(std::string_view tube, std::uint32_t seconds);
-  // Changes the settings of the tube; `options` as set-tube takes them: "max-attempts=3".
-  void set_tube(std::string_view tube, const std::string& options);
-
   std::optional<Job> peek(std::uint64_t id);
   // Acts on the used tube.
   std::optional<Job> peek(PeekState state);
 
-  // Makes or changes a schedule. `options` is as set-schedule takes them (docs/protocol.md). Throws
-  // Failure with the server's reason if it refuses them. REQUIRES, for every name of a schedule
-  // passed to this class: parse_tube() accepts it.
-  void set_schedule(std::string_view name, std::string_view options, std::string_view body);
-  // Returns a line of JSON: what set-schedule takes, with the name and the body. Returns nothing if
-  // there is no such schedule.
-  std::optional<std::string> show_schedule(std::string_view name);
-  // Returns the names of all schedules.
-  std::vector<std::string> schedules();
-
   // Returns the names of all tubes.
   std::vector<std::string> tubes();
-  // The two take options as the server does (docs/protocol.md), each with a space before it, and
-  // throw Failure with the server's reason if it refuses them. They return nothing if there is no
-  // such tube. list_jobs() returns a page of its jobs.
-  std::optional<ListPage> list_jobs(std::string_view tube, const std::string& options);
-  // The same for its groups.
-  std::optional<ListPage> list_groups(std::string_view tube, const std::string& options);
   StatsFields stats();
   std::optional<StatsFields> stats_job(std::uint64_t id);
   std::optional<StatsFields> stats_tube(std::string_view tube);
@@ -234,12 +207,9 @@ class Client {
   // Throws Failure if the server does not know `verb`: it would carry out the body that follows the
   // verb as commands. `probe` is a command without an effect, as old as the verb.
   void require(std::string_view verb, const std::string& probe);
-  // Returns false if the server does not know the verb of the probe.
-  bool knows(const std::string& probe) { return ask(probe) != "UNKNOWN_COMMAND"; }
-
-  // The next six send their commands together, and then read the replies (client_many.cpp): a
-  // slow link or disk is waited for once, not for each command. REQUIRES: what they are given, and
-  // the replies together, have at most some MiB.
+  // The next five send their commands together, and then read the replies: a slow link or disk is
+  // waited for once, not for each command. REQUIRES: what they are given, and the replies together,
+  // have at most some MiB.
 
   // As put(), in this order. What it throws names the job. Some may have been put then.
   std::vector<PutAnswer> put_each(std::span<const NewJob> jobs);
@@ -271,16 +241,11 @@ class Client {
   std::string ask(const std::string& command, Patience patience = kPatience);
   template <class Commands, class Read>
   void ask_all(const Commands& commands, Read read);
-  std::vector<std::string> read_names(const std::string& command, const std::string& reply);
   bool ask_whether(const std::string& command, std::string_view yes);
-  std::vector<std::string> read_lines(const std::string& command, const std::string& reply,
-                                      std::size_t expected);
   std::optional<Job> read_job(const std::string& command, const std::string& reply,
                               std::string_view keyword, std::string_view none);
   bool whether(const std::string& command, const std::string& reply, std::string_view yes) const;
   std::optional<StatsFields> ask_stats(const std::string& command);
-  std::optional<std::string> ask_with_options(const std::string& command);
-  std::optional<ListPage> ask_for_page(const std::string& command);
   std::optional<StatsFields> read_stats(const std::string& command, const std::string& reply);
   std::string read_data(std::uint64_t size);
   std::uint64_t number_after(const std::string& command, const std::string& reply,

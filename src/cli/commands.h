@@ -16,6 +16,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name for it
 class App;
@@ -68,6 +69,14 @@ int run_command_line(int argc, char** argv);
 // made from what the parser knows, so no option can be missing. Throws UsageError for another
 // shell.
 std::string completion_script(std::string_view shell);
+
+// A flag of that command, for its help and for completion.
+struct BeanstalkdFlag {
+  std::string_view name;   // "-b", "--tokens"
+  std::string_view value;  // "DIR"; empty: it takes none
+  std::string_view help;
+};
+std::vector<BeanstalkdFlag> beanstalkd_flags();
 
 // A subcommand as `carillon` and `carillon --help` list it.
 struct Command {

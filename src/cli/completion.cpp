@@ -19,30 +19,6 @@ struct Option {
   bool has_value;
 };
 
-// In the place of what run_beanstalkd() parses itself; its help has the details.
-std::vector<Option> options_of_beanstalkd() {
-  return {{{"-b"}, "Keep the jobs in this directory", true},
-          {{"-f"}, "fsync at most once in this many milliseconds", true},
-          {{"-F"}, "Never fsync", false},
-          {{"-l"}, "Listen on this address", true},
-          {{"-p"}, "Listen on this port", true},
-          {{"-u"}, "Become this user", true},
-          {{"-z"}, "Largest job in bytes", true},
-          {{"-s"}, "Ignored", true},
-          {{"-c"}, "Ignored", false},
-          {{"-n"}, "Ignored", false},
-          {{"-v"}, "Show the version", false},
-          {{"-V"}, "Say more", false},
-          {{"-h"}, "Show the help", false},
-          {{"--http"}, "Answer HTTP at this address, too", true},
-          {{"--tokens"}, "Ask each client for one of the tokens in this file", true},
-          {{"--allow-anonymous"}, "Listen beyond this machine without tokens", false},
-          {{"--tls-cert"}, "Speak TLS, with this certificate", true},
-          {{"--tls-key"}, "The key of the certificate", true},
-          {{"--tls-client-ca"}, "Ask clients for a certificate that one in this file signed", true},
-          {{"--allow-plaintext"}, "Listen beyond this machine without TLS", false}};
-}
-
 std::string one_line(std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
@@ -50,12 +26,17 @@ std::string one_line(std::string text) {
 }
 
 std::vector<Option> options_of(const Command& command) {
-  if (command.add == nullptr) return options_of_beanstalkd();
+  std::vector<Option> options;
+  if (command.add == nullptr) {
+    for (const BeanstalkdFlag& flag : beanstalkd_flags())
+      options.push_back(
+          {{std::string(flag.name)}, one_line(std::string(flag.help)), !flag.value.empty()});
+    return options;
+  }
   CLI::App app;
   int exit_code = 0;
   app.set_help_flag("-h,--help", "Show this help");
   command.add(app, exit_code);
-  std::vector<Option> options;
   const CLI::App* parser = app.get_subcommand(std::string(command.name));
   for (const CLI::Option* option : parser->get_options()) {
     Option found{{}, one_line(option->get_description()), option->get_type_size() != 0};

@@ -25,7 +25,6 @@
 #include "server/api/bury.h"
 #include "server/api/jobs.h"
 #include "server/text/duration.h"
-#include "server/text/json_text.h"
 #include "server/text/timestamp.h"
 #include "server/text/visible_text.h"
 
@@ -148,17 +147,6 @@ int for_each_job(const Request& request, std::string_view command, Change change
     }
   }
   return exit_code;
-}
-
-std::string text_in(const json::object& object, std::string_view name) {
-  const json::value* const value = object.if_contains(name);
-  return value == nullptr ? "" : std::string(value->as_string());
-}
-
-// Returns what a client has named; if it is not UTF-8, it comes as NAME_base64.
-std::string bytes_in(const json::object& object, const std::string& name) {
-  if (object.contains(name)) return text_in(object, name);
-  return server::from_base64(text_in(object, name + "_base64")).value_or("");
 }
 
 // The job as --json shows it, without its body.

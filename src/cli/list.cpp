@@ -75,27 +75,19 @@ std::string fit(std::string line) {
 
 namespace json = boost::json;
 
-std::string text_of(const boost::json::object& job, std::string_view name) {
-  const auto* const value = job.if_contains(name);
-  if (value == nullptr) return {};
-  if (!value->is_string()) return boost::json::serialize(*value);
-  const boost::json::string& text = value->as_string();
-  return {text.data(), text.size()};
-}
-
 void show_header() {
   write_out(fit(fmt::format("{:>8}  {:<8}  {:<24}  {:>5}  {:>5}  {:>7}  {}", "ID", "STATE", "DUE",
                             "PRI", "TRIES", "BYTES", "KEY")));
 }
 
 std::string key_of(const json::object& of, const std::string& name) {
-  return server::visible(of.contains(name) ? text_of(of, name) : text_of(of, name + "_base64"));
+  return server::visible(of.contains(name) ? text_in(of, name) : text_in(of, name + "_base64"));
 }
 
 std::string job_row(const json::object& job) {
-  return fit(fmt::format("{:>8}  {:<8}  {:<24}  {:>5}  {:>5}  {:>7}  {}", text_of(job, "id"),
-                         text_of(job, "state"), text_of(job, "due"), text_of(job, "priority"),
-                         text_of(job, "failed_attempts"), text_of(job, "body_bytes"),
+  return fit(fmt::format("{:>8}  {:<8}  {:<24}  {:>5}  {:>5}  {:>7}  {}", text_in(job, "id"),
+                         text_in(job, "state"), text_in(job, "due"), text_in(job, "priority"),
+                         text_in(job, "failed_attempts"), text_in(job, "body_bytes"),
                          key_of(job, "key")));
 }
 
@@ -108,12 +100,12 @@ void show_groups_header() {
 // RUNNING is the limit of running jobs.
 std::string group_row(const json::object& group) {
   const auto limit = [&group](std::string_view name) {
-    return group.contains(name) ? text_of(group, name) : "-";
+    return group.contains(name) ? text_in(group, name) : "-";
   };
   return fit(fmt::format(
-      "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", text_of(group, "ready"),
-      text_of(group, "reserved"), text_of(group, "delayed"), text_of(group, "buried"),
-      text_of(group, "weight"), limit("max_running"), limit("rate"), key_of(group, "group")));
+      "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", text_in(group, "ready"),
+      text_in(group, "reserved"), text_in(group, "delayed"), text_in(group, "buried"),
+      text_in(group, "weight"), limit("max_running"), limit("rate"), key_of(group, "group")));
 }
 
 // Calls `show` with the objects of each page of a list, until there are no more or it returns
@@ -190,8 +182,8 @@ void list_tubes(const Request& request, Api& api) {
           request.json ? R"({{"ready":{},"reserved":{},"delayed":{},"buried":{},"tube":"{}"}})"
                        : "{:>9}  {:>9}  {:>9}  {:>9}  {}";
       const std::string line = fmt::format(
-          fmt::runtime(format), text_of(jobs, "ready"), text_of(jobs, "reserved"),
-          text_of(jobs, "delayed"), text_of(jobs, "buried"), text_of(one.as_object(), "name"));
+          fmt::runtime(format), text_in(jobs, "ready"), text_in(jobs, "reserved"),
+          text_in(jobs, "delayed"), text_in(jobs, "buried"), text_in(one.as_object(), "name"));
       text += request.json ? line + "\n" : fit(line);
     }
     write_out(text);

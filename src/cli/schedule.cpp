@@ -279,12 +279,6 @@ constexpr Setting kJob[] = {
 
 // --- Endpoints.
 
-std::string text_of(const json::object& object, std::string_view name) {
-  const json::value* const value = object.if_contains(name);
-  if (value == nullptr) return {};
-  return value->is_string() ? std::string(value->get_string()) : json::serialize(*value);
-}
-
 std::pair<std::string, std::string> parse_header(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos || colon == 0)
@@ -315,9 +309,9 @@ json::object shown_endpoint(json::object shown) {
       if (!text.empty()) text += ", ";
       if (one.is_string()) text += std::string_view(one.get_string());
       if (!one.is_object()) continue;
-      text += text_of(one.get_object(), "fingerprint");
+      text += text_in(one.get_object(), "fingerprint");
       if (one.get_object().contains("until"))
-        text += fmt::format(" (until {})", text_of(one.get_object(), "until"));
+        text += fmt::format(" (until {})", text_in(one.get_object(), "until"));
     }
     value = text;
   }
@@ -330,15 +324,15 @@ void list_endpoints(const Request& request, Api& api) {
   std::string text;
   for (const json::value& one : all) {
     const json::object& shown = one.as_object();
-    text += fmt::format("{:<20} {:<9} {:<20} {}\n", text_of(shown, "name"), text_of(shown, "state"),
-                        text_of(shown, "tube"), text_of(shown, "url"));
+    text += fmt::format("{:<20} {:<9} {:<20} {}\n", text_in(shown, "name"), text_in(shown, "state"),
+                        text_in(shown, "tube"), text_in(shown, "url"));
   }
   write_out(text);
 }
 
 // Prints the secret alone, if there is a new one.
 void print_secret(const json::object& shown) {
-  if (shown.contains("secret")) write_out(text_of(shown, "secret") + "\n");
+  if (shown.contains("secret")) write_out(text_in(shown, "secret") + "\n");
 }
 
 void test(const Request& request, Api& api) {
@@ -346,11 +340,11 @@ void test(const Request& request, Api& api) {
   api.set_patience(std::chrono::minutes(11));
   const json::object trial = api.ask("POST", request.path(":test"));
   if (request.json) write_out(json::serialize(trial) + "\n");
-  const std::string status = text_of(trial, "status");
-  std::string told = status.empty() ? text_of(trial, "error") : "it answers " + status;
-  if (trial.contains("answer")) told += ": " + text_of(trial, "answer");
+  const std::string status = text_in(trial, "status");
+  std::string told = status.empty() ? text_in(trial, "error") : "it answers " + status;
+  if (trial.contains("answer")) told += ": " + text_in(trial, "answer");
   if (!status.starts_with('2')) throw Failure(fmt::format("endpoint {}: {}", *request.name, told));
-  if (!request.json) write_out(fmt::format("{} after {}\n", status, text_of(trial, "took")));
+  if (!request.json) write_out(fmt::format("{} after {}\n", status, text_in(trial, "took")));
 }
 
 void check_endpoint(const Request& request) {

@@ -122,15 +122,6 @@ const std::string& StatsFields::text(std::string_view name) const {
   return found->value;
 }
 
-std::optional<std::string> StatsFields::bytes(std::string_view name) const {
-  if (has(name)) return text(name);
-  const std::string base64 = std::string(name) + "_base64";
-  if (!has(base64)) return std::nullopt;
-  if (auto bytes = server::from_base64(text(base64))) return bytes;
-  throw Failure(
-      fmt::format("the server sent \"{}: {}\", which is not Base64", base64, text(base64)));
-}
-
 std::uint64_t StatsFields::number(std::string_view name) const {
   std::uint64_t number = 0;
   if (!parse_all(text(name), number)) {

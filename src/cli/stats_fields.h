@@ -30,10 +30,6 @@ class StatsFields {
   // Throws Failure if there is no such field.
   const std::string& text(std::string_view name) const;
 
-  // Returns what a client has named; if it is not UTF-8, it comes as Base64 in the field
-  // NAME_base64. Returns nothing if there is neither field; throws Failure if it is not Base64.
-  std::optional<std::string> bytes(std::string_view name) const;
-
   // Throws Failure if there is no such field, or its value is not a number from 0 to 2^64-1.
   std::uint64_t number(std::string_view name) const;
 

@@ -174,12 +174,11 @@ TEST_F(ClientTest, YesOrNotFound) {
 }
 
 TEST_F(ClientTest, Peek) {
-  server.answer("FOUND 7 2\r\nhi\r\nNOT_FOUND\r\nFOUND 8 0\r\n\r\nNOT_FOUND\r\n");
-  EXPECT_EQ(client.peek(7)->body, "hi");
-  EXPECT_FALSE(client.peek(PeekState::kReady));
+  server.answer("FOUND 7 2\r\nhi\r\nFOUND 8 0\r\n\r\nNOT_FOUND\r\n");
+  EXPECT_EQ(client.peek(PeekState::kReady)->body, "hi");
   EXPECT_EQ(client.peek(PeekState::kDelayed)->id, 8U);
   EXPECT_FALSE(client.peek(PeekState::kBuried));
-  EXPECT_EQ(server.received(), "peek 7\r\npeek-ready\r\npeek-delayed\r\npeek-buried\r\n");
+  EXPECT_EQ(server.received(), "peek-ready\r\npeek-delayed\r\npeek-buried\r\n");
 }
 
 TEST_F(ClientTest, Stats) {

@@ -54,16 +54,6 @@ TEST(StatsFields, UndoesTheEscapesOfQuotes) {
   EXPECT_EQ(stats.text("key"), "\"\\\u009B\u2028qx9");
 }
 
-TEST(StatsFields, BytesThatAreNotUtf8ComeAsBase64) {
-  const StatsFields stats =
-      parse_stats("---\nkey_base64: \"/w==\"\ngroup: \"a\"\nerror_base64: \"?\"\n");
-  EXPECT_EQ(stats.bytes("key"), "\xFF");
-  EXPECT_EQ(stats.bytes("group"), "a");
-  EXPECT_EQ(stats.bytes("worker"), std::nullopt);
-  EXPECT_THROW(stats.bytes("error"), Failure);
-  EXPECT_EQ(to_json(parse_stats("---\nkey_base64: \"/w==\"\n")), "{\"key_base64\":\"/w==\"}\n");
-}
-
 TEST(StatsFields, ATableCommandsNoTerminal) {
   EXPECT_EQ(to_table(parse_stats("---\nkey: \"\\x1b[2J\\x0a\\x9b\"\n")),
             "key  \\x1B[2J\\x0A\\u009B\n");
