@@ -89,6 +89,14 @@ std::string bytes_in(const json::object& object, std::string_view name) {
   return server::from_base64(text_in(object, std::string(name) + "_base64")).value_or("");
 }
 
+void add_body(json::object& object, const std::string& body) {
+  if (server::is_utf8(body)) {
+    object["body"] = body;
+  } else {
+    object["body_base64"] = server::to_base64(body);
+  }
+}
+
 std::string url_part(std::string_view text) {
   std::string part;
   for (const char byte : text) {

@@ -96,6 +96,9 @@ std::string text_in(const boost::json::object& object, std::string_view name);
 // Returns the bytes that a client has named: from NAME, or if they are no UTF-8, NAME_base64.
 std::string bytes_in(const boost::json::object& object, std::string_view name);
 
+// Adds "body" if the bytes are UTF-8, else "body_base64" (RFC 4648): JSON has no other bytes.
+void add_body(boost::json::object& object, const std::string& body);
+
 // Returns the text as a part of a path or of a query: what is not a letter, digit or -._~ as %XX.
 std::string url_part(std::string_view text);
 

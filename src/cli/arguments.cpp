@@ -119,6 +119,11 @@ std::string parse_tube(std::string_view text) {
   return std::string(text);
 }
 
+std::string parse_directory(std::string_view text) {
+  if (text.empty()) throw std::invalid_argument("\"\": not a directory's name");
+  return std::string(text);
+}
+
 std::string parse_key(const std::string& text) {
   if (server::is_key(text)) return text;
   throw std::invalid_argument(fmt::format("\"{}\": a key has {}", text, server::kKeyRule));
@@ -168,6 +173,12 @@ Argument add_text(CLI::App& command, const std::string& name,
   return Argument(command.add_option_function<std::string>(name, set, description));
 }
 
+Argument add_text(CLI::App& command, const std::string& name, std::optional<std::string>& value,
+                  const std::string& description) {
+  return add_text(
+      command, name, [&value](const std::string& text) { value = text; }, description);
+}
+
 Argument add_list(CLI::App& command, const std::string& name,
                   const std::function<void(const std::vector<std::string>&)>& set,
                   const std::string& description) {
@@ -177,19 +188,17 @@ Argument add_list(CLI::App& command, const std::string& name,
 
 void add_server_option(CLI::App& command, ServerAddress& server) {
   add_addresses(command, server);
-  add_text(
-      command, "--token-file", [&server](const std::string& text) { server.token_file = text; },
-      "File whose first line is the token to show there\n"
-      "(default: the variable CARILLON_TOKEN is the token)")
+  add_text(command, "--token-file", server.token_file,
+           "File whose first line is the token to show there\n"
+           "(default: the variable CARILLON_TOKEN is the token)")
       .type_name("FILE");
   add_flag(command, "--tls", server.tls,
            "Talk to it by TLS (also if the variable\nCARILLON_TLS is 1). CARILLON_TLS_CERT and\n"
            "CARILLON_TLS_KEY name this client's certificate");
-  add_text(
-      command, "--tls-ca", [&server](const std::string& text) { server.tls_ca = text; },
-      "By TLS, and its certificate must be signed by one\n"
-      "in this file (default: the variable\n"
-      "CARILLON_TLS_CA, else what this system trusts)")
+  add_text(command, "--tls-ca", server.tls_ca,
+           "By TLS, and its certificate must be signed by one\n"
+           "in this file (default: the variable\n"
+           "CARILLON_TLS_CA, else what this system trusts)")
       .type_name("FILE");
 }
 

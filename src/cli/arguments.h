@@ -41,6 +41,9 @@ inline constexpr std::string_view kDefaultTube = "default";
 // A job's id, 1 to 2^64-1.
 std::uint64_t parse_job_id(std::string_view text);
 
+// The name of a directory: not empty.
+std::string parse_directory(std::string_view text);
+
 // A priority, 0 to 2^32-1.
 std::uint32_t parse_priority(std::string_view text);
 
@@ -103,6 +106,10 @@ Argument add_flag(CLI::App& command, const std::string& name, const std::functio
 // Adds an argument that is given at most once; calls `set` with its text.
 Argument add_text(CLI::App& command, const std::string& name,
                   const std::function<void(const std::string&)>& set,
+                  const std::string& description);
+
+// The same; sets `value` to its text. `value` must outlive the app.
+Argument add_text(CLI::App& command, const std::string& name, std::optional<std::string>& value,
                   const std::string& description);
 
 // Adds an argument that may be given several times; calls `set` once with all its texts. An option

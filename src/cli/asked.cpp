@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 
 #include "cli/exit_status.h"
+#include "cli/wait.h"
 #include "server/text/duration.h"
 #include "server/text/timestamp.h"
 
@@ -104,11 +104,8 @@ json::value value_of(const server::Field& field, const std::string& text) {
 
 std::uint64_t parse_moment(const std::string& text) {
   if (text.find_first_of("T:") != std::string::npos) return server::parse_timestamp(text);
-  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(since_1970);
-  const auto ms = static_cast<std::uint64_t>(now.count());
   const auto in = static_cast<std::uint64_t>(server::parse_duration(text).count());
-  return in > UINT64_MAX / 2 ? in : ms + in;
+  return in > UINT64_MAX / 2 ? in : utc_now_ms() + in;
 }
 
 void Asked::add_one(CLI::App& command, const server::Field& field, const std::string& pointer,

@@ -16,7 +16,6 @@
 #include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/counted.h"
 #include "cli/directory_copy.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
@@ -54,11 +53,6 @@ struct Request {
   std::string directory;
   bool json = false;
 };
-
-std::string parse_directory(std::string_view text) {
-  if (text.empty()) throw std::invalid_argument("\"\": not a directory's name");
-  return std::string(text);
-}
 
 std::string result_json(const DirectoryCopy& copy, std::uint64_t number, milliseconds took) {
   boost::json::object object;

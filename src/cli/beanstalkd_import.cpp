@@ -29,7 +29,6 @@
 #include <vector>
 
 #include "cli/client.h"
-#include "cli/counted.h"
 #include "cli/import.h"
 #include "cli/output.h"
 #include "cli/progress.h"

@@ -15,7 +15,6 @@
 #include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/counted.h"
 #include "cli/output.h"
 #include "cli/wait.h"
 

@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace carillon::cli {
 
@@ -25,11 +26,18 @@ struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Returns the text of an errno value, in a form that fits into a sentence: "connection refused".
-std::string error_text(int error);
-
 // Returns the text with its first letter in lower case, unless the second is upper case or no
 // letter: "Killed" becomes "killed", "I/O error" stays.
-std::string lower_first(std::string text);
+inline std::string lower_first(std::string text) {
+  const bool capitalized =
+      text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && text[1] >= 'a' && text[1] <= 'z';
+  if (capitalized) text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  return text;
+}
+
+// Returns the text of an errno value, in a form that fits into a sentence: "connection refused".
+inline std::string error_text(int error) {
+  return lower_first(std::system_category().message(error));
+}
 
 }  // namespace carillon::cli

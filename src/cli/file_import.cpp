@@ -37,7 +37,6 @@
 #include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/client.h"
-#include "cli/counted.h"
 #include "cli/exit_status.h"
 #include "cli/import.h"
 #include "cli/job_file.h"

@@ -1,6 +1,10 @@
 // The two halves of `carillon import`. Both print what was done, or would be done, and return the
 // exit code. If one of them throws Failure, what it has put stays, and it can be run again: no job
 // is lost or doubled.
+//
+//   ImportRequest request;
+//   request.file = "jobs.jsonl";
+//   return import_file(request);
 #pragma once
 
 #include <map>

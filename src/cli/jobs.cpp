@@ -20,7 +20,6 @@
 #include "cli/asked.h"
 #include "cli/bulk.h"
 #include "cli/commands.h"
-#include "cli/job_json.h"
 #include "cli/output.h"
 #include "server/api/bury.h"
 #include "server/api/jobs.h"
@@ -409,9 +408,7 @@ void add_bury(CLI::App& app, int& exit_code) {
 void add_patch(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<ChangeRequest>();
   CLI::App& command = add(app, "patch", kPatchExamples, request, patch, exit_code);
-  add_value(
-      command, "--body", request->body, [](const std::string& text) { return text; },
-      "Another body; - reads it from standard input")
+  add_text(command, "--body", request->body, "Another body; - reads it from standard input")
       .type_name("TEXT");
   request->asked.add_arguments(
       command, server::kShape<server::ChangeJob>,

@@ -8,6 +8,7 @@
 
 #include <boost/json/fwd.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,5 +50,20 @@ std::string read_standard_input(std::size_t most);
 // read_standard_input() does, and UsageError if it was not given and standard input is empty:
 // mostly that is a mistake.
 std::string body_or_standard_input(const std::optional<std::string>& body, std::size_t most);
+
+// Numbers in sentences: counted(1, "job") is "1 job", counted(2, "job") "2 jobs".
+// REQUIRES: the plural of the noun is the noun with an s.
+inline std::string counted(std::uint64_t number, std::string_view noun) {
+  std::string text = std::to_string(number) + " ";
+  text += noun;
+  if (number != 1) text += 's';
+  return text;
+}
+
+// line_numbers(3, 3) is "line 3", line_numbers(3, 5) "lines 3 to 5".
+inline std::string line_numbers(std::uint64_t first, std::uint64_t last) {
+  if (first == last) return "line " + std::to_string(first);
+  return "lines " + std::to_string(first) + " to " + std::to_string(last);
+}
 
 }  // namespace carillon::cli

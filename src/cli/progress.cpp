@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "cli/counted.h"
+#include "cli/output.h"
 #include "server/text/duration.h"
 
 namespace carillon::cli {

@@ -1,8 +1,10 @@
-// `carillon put`: puts a job, or one for each line, and prints their ids.
+// `carillon put` puts a job, or one for each line, and prints their ids; `carillon reserve` waits
+// for a job and prints its body.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -10,16 +12,16 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "carillon/queue/job.h"
 #include "cli/api.h"
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/counted.h"
-#include "cli/job_json.h"
 #include "cli/line_batches.h"
 #include "cli/output.h"
+#include "cli/wait.h"
 #include "server/api/attributes.h"
 #include "server/api/jobs.h"
 #include "server/beanstalk/command.h"
@@ -29,6 +31,8 @@
 
 namespace carillon::cli {
 namespace {
+
+namespace json = boost::json;
 
 constexpr const char* kExamples = R"(The body is BODY byte for byte, or all of standard input.
 Only one job of a tube can have a given KEY. If a job has it, nothing is put and
@@ -81,6 +85,27 @@ void check_named(const PutOptions& options) try {
   throw UsageError(fmt::format("--{}", error.what()));
 }
 
+// The JSON line of a job that was put. "due" is null if it is not known.
+std::string put_json(std::uint64_t id, std::string_view tube, std::optional<std::uint64_t> due_ms) {
+  json::object object;
+  object["id"] = id;
+  object["tube"] = tube;
+  object["due"] = nullptr;
+  if (due_ms) object["due"] = server::format_timestamp(*due_ms);
+  return json::serialize(object) + "\n";
+}
+
+// The JSON line of a put that has met a job with its key. An empty tube or state is left out.
+std::string met_json(std::uint64_t id, std::string_view tube, std::string_view result,
+                     std::string_view state = {}) {
+  json::object object;
+  object["id"] = id;
+  if (!tube.empty()) object["tube"] = tube;
+  object["result"] = result;
+  if (!state.empty()) object["state"] = state;
+  return json::serialize(object) + "\n";
+}
+
 // Says whose key a put has met, and what can be done if that job rests.
 std::string told_of_key(const PutAnswer& answer) {
   if (answer.state == "done") {
@@ -122,12 +147,6 @@ std::string_view word_of(PutAnswer::Result result) {
     default:
       return "exists";
   }
-}
-
-std::uint64_t utc_now_ms() {
-  using std::chrono::milliseconds;
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::floor<milliseconds>(since_epoch).count());
 }
 
 // Prints `text`, the id or its JSON. If that fails, the error names the id, so that the user does
@@ -227,9 +246,8 @@ int put(const Request& request) {
 void add_put(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App& command = add_subcommand(app, "put", kExamples);
-  add_value(
-      command, "BODY", request->body, [](const std::string& text) { return text; },
-      "What the worker gets; - or nothing: read it from\nstandard input")
+  add_text(command, "BODY", request->body,
+           "What the worker gets; - or nothing: read it from\nstandard input")
       .type_name("");
   const Argument delay = add_value(command, "--delay", request->options.delay,
                                    server::parse_duration, "Not before this long from now")
@@ -292,6 +310,101 @@ void add_put(CLI::App& app, int& exit_code) {
   add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = put(*request); });
+}
+
+// --- carillon reserve
+
+namespace {
+
+constexpr const char* kReserveExamples =
+    R"(Prints the body byte for byte on standard output, on a terminal with a line end
+and with \x1B for control characters,
+and what happened on standard error. The job goes back to ready when the command
+ends, unless --delete was given: then it is deleted once its body is printed.
+To run a command for each job, see: carillon work --help
+
+Examples:
+  carillon reserve                                  any job of tube default
+  carillon reserve --delete --timeout 5s            exit code 1 if none in 5 s
+  carillon reserve --tube mail --tube sms --json    from two tubes)";
+
+struct ReserveRequest {
+  ServerAddress server;
+  std::vector<std::string> tubes;
+  std::optional<std::chrono::milliseconds> timeout;
+  bool delete_it = false;
+  bool json = false;
+};
+
+// The protocol's limit: 2^31-1 s.
+constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::seconds(2'147'483'647);
+
+std::chrono::milliseconds parse_timeout(const std::string& text) {
+  const auto timeout = server::parse_duration(text);
+  if (timeout <= kLongestTimeout) return timeout;
+  throw std::invalid_argument(fmt::format(
+      "\"{}\": the longest time-out is 2147483647s; without one it waits for ever", text));
+}
+
+std::string nothing_within(std::chrono::milliseconds timeout) {
+  return timeout.count() == 0 ? "no job is ready"
+                              : fmt::format("no job within {}", server::short_duration(timeout));
+}
+
+// Returns the job's tube. The reply to a reserve does not name it, so if several tubes are watched,
+// asks the server.
+std::string tube_of(const Job& job, const ReserveRequest& request, Client& client) {
+  if (request.tubes.empty()) return std::string(kDefaultTube);
+  if (request.tubes.size() == 1) return request.tubes.front();
+  const auto stats = client.stats_job(job.id);
+  if (!stats) throw Failure(fmt::format("job {} is gone: its ttr ran out", job.id));
+  return stats->text("tube");
+}
+
+int reserve(const ReserveRequest& request) {
+  Client client(Stream::connect(request.server));
+  if (!request.tubes.empty()) client.watch_only(request.tubes);
+  const std::optional<Job> job = client.reserve(request.timeout);
+  if (!job) throw Failure(nothing_within(*request.timeout));
+
+  const std::string tube = tube_of(*job, request, client);
+  if (request.json) {
+    json::object line{{"id", job->id}, {"tube", tube}};
+    add_body(line, job->body);
+    write_out(json::serialize(line) + "\n");
+  } else {
+    write_body(job->body);
+  }
+  if (!request.delete_it) {
+    remark(
+        fmt::format("job {} from tube {}: it goes back to ready when this command ends (use "
+                    "--delete to finish it)",
+                    job->id, tube));
+    return kSuccess;
+  }
+  if (!client.delete_job(job->id)) {
+    throw Failure(
+        fmt::format("job {} was printed but not deleted: its ttr ran out meanwhile", job->id));
+  }
+  remark(fmt::format("job {} from tube {}: deleted", job->id, tube));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_reserve(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<ReserveRequest>();
+  CLI::App& command = add_subcommand(app, "reserve", kReserveExamples);
+  add_value(command, "--tube", request->tubes, parse_tube,
+            "From this tube (default: default); may be repeated")
+      .type_name("TUBE");
+  add_value(command, "--timeout", request->timeout, parse_timeout,
+            "Give up after this long; 0: do not wait")
+      .type_name("DURATION");
+  add_flag(command, "--delete", request->delete_it, "Delete the job once it is printed");
+  add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"body\":...}");
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = reserve(*request); });
 }
 
 }  // namespace carillon::cli

@@ -27,7 +27,6 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/file_fields.h"
-#include "cli/job_json.h"
 #include "cli/output.h"
 #include "cli/settings.h"
 
@@ -406,9 +405,8 @@ void add_schedule(CLI::App& app, int& exit_code) {
   CLI::App& command =
       add_kind(app, request, kScheduleExamples, kScheduleActions, schedule, exit_code);
   Asked& asked = request->asked;
-  add_value(
-      command, "BODY", request->body, [](const std::string& text) { return text; },
-      "What the worker gets; - or nothing: read it from\nstandard input")
+  add_text(command, "BODY", request->body,
+           "What the worker gets; - or nothing: read it from\nstandard input")
       .type_name("");
   add_settings(command, asked, kTimes);
   add_text(
@@ -445,9 +443,8 @@ void add_endpoint(CLI::App& app, int& exit_code) {
   add_list(command, "--header", set_headers,
            "\"NAME: VALUE\" of each request; may be given several\ntimes")
       .type_name("HEADER");
-  add_text(
-      command, "--secret-file", [request](const std::string& text) { request->secret_file = text; },
-      "Secrets of your own, whsec_..., one a line, the\nnewest first")
+  add_text(command, "--secret-file", request->secret_file,
+           "Secrets of your own, whsec_..., one a line, the\nnewest first")
       .type_name("FILE");
   add_flag(command, "--json", request->json, "Print JSON (list, show, test)");
   add_server_option(command, request->server);

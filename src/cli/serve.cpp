@@ -82,11 +82,6 @@ std::uint64_t parse_memory(std::string_view text) {
   throw std::invalid_argument(fmt::format("\"{}\": the least is 128M", text));
 }
 
-std::string parse_directory(std::string_view text) {
-  if (text.empty()) throw std::invalid_argument("\"\": not a directory's name");
-  return std::string(text);
-}
-
 std::string parse_file(std::string_view text) {
   if (text.empty()) throw std::invalid_argument("\"\": not the name of a file");
   return std::string(text);

@@ -127,10 +127,7 @@ void add_token(CLI::App& app, int& exit_code) {
       },
       "The tubes it is good for, with commas; * stands for\nany text (all)")
       .type_name("LIST");
-  add_text(
-      command, "--file", [request](const std::string& text) { request->file = text; },
-      "Append the line to this file")
-      .type_name("FILE");
+  add_text(command, "--file", request->file, "Append the line to this file").type_name("FILE");
   when_parsed(command, [request, &exit_code] {
     make(*request);
     exit_code = kSuccess;

@@ -47,11 +47,6 @@ struct Request {
   bool json = false;
 };
 
-std::uint64_t utc_now_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(now).count());
-}
-
 void add_rates(TopSnapshot& shot, const TopSnapshot& before, double seconds) {
   const auto rate = [seconds](std::uint64_t then, std::uint64_t now) {
     return seconds > 0 && now >= then ? static_cast<double>(now - then) / seconds : 0.0;

@@ -48,6 +48,11 @@ bool wait_for(int fd, short events, Patience patience, int interrupt_fd) {
   }
 }
 
+std::uint64_t utc_now_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(now).count());
+}
+
 Event::Event() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!fd_) throw Failure(fmt::format("cannot create an event: {}", error_text(errno)));
 }

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 
@@ -30,6 +31,9 @@ struct Interrupted : std::runtime_error {
 // `patience` passed first. Throws Interrupted once `interrupt_fd` is readable, also if `fd` is
 // ready at the same time. A descriptor of -1 is never ready.
 bool wait_for(int fd, short events, Patience patience, int interrupt_fd = -1);
+
+// Returns the wall clock: milliseconds since 1970, UTC.
+std::uint64_t utc_now_ms();
 
 // A one-time event that can end any number of waits in any threads. Thread-safe.
 class Event {

@@ -1,5 +1,10 @@
 // The worker behind `carillon work`: takes jobs and runs a command for each.
 //
+//   WorkerOptions options;
+//   options.tubes = {"mail"};
+//   options.command = {"./send-mail"};
+//   return run_worker(options);                      // until a signal comes
+//
 // A worker has slots, one for each job that may run at the same time. Each slot is a thread with
 // its own connection, because a connection that waits in a reserve cannot do anything else. The
 // slot reserves a job and runs the command (child_process.h). It touches the job every half ttr, at
@@ -10,15 +15,15 @@
 //
 // Attempts: the server counts those that failed, and decides by the policy of the job, or of its
 // tube, when the job comes again and when it is dead. What the policy leaves open, the options of
-// this worker say: how long the job waits (backoff.h), and after how many attempts it is dead.
+// this worker say: how long the job waits (Backoff), and after how many attempts it is dead.
 //
 // Cancel: the answer to a touch says that it was asked for. Then the command gets SIGTERM, and
 // SIGKILL when `grace` is over.
 //
-// Other servers: beanstalkd counts no failures. There the slot takes
-// the attempt to be 1 + releases + buries + timeouts of the job, because each failure adds to one
-// of these counts; it releases a job that failed, with the delay of backoff.h, or buries it if this
-// was its last attempt. Each bury allows max_attempts more.
+// Other servers: beanstalkd counts no failures. There the slot takes the attempt to be 1 + releases
+// + buries + timeouts of the job, because each failure adds to one of these counts. It releases a
+// job that failed, with the delay of its Backoff, or buries it after its last attempt. Each bury
+// allows max_attempts more.
 //
 // Refused results: if the server refuses to store the result of a job (its disk is full), the job
 // stays reserved. The slot keeps it, and tries again for as long as it takes.
@@ -28,16 +33,37 @@
 // exactly once.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/backoff.h"
 #include "cli/server_address.h"
 
 namespace carillon::cli {
+
+// The delay before the next attempt: it doubles with each failure, up to a limit, and is shortened
+// by a random part.
+struct Backoff {
+  std::chrono::milliseconds first{1'000};
+  std::chrono::milliseconds most{3'600'000};
+
+  // Returns the delay after `failures` earlier failures: min(first * 2^failures, most), shortened
+  // by up to a quarter: by `random` / 4 of it, with `random` in [0, 1). The random part spreads the
+  // retries of jobs that failed together, for example because a service was down. Never overflows.
+  std::chrono::milliseconds delay(std::uint64_t failures, double random) const;
+};
+
+inline std::chrono::milliseconds Backoff::delay(std::uint64_t failures, double random) const {
+  std::chrono::milliseconds delay = std::min(first, most);
+  for (; failures > 0 && delay.count() > 0 && delay < most; --failures) {
+    delay = delay > most / 2 ? most : delay * 2;
+  }
+  const auto off = static_cast<double>(delay.count()) / 4 * random;
+  return delay - std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(off));
+}
 
 // When a worker ends.
 enum class WorkUntil {

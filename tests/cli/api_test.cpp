@@ -155,6 +155,19 @@ TEST(Api, ARefusalHasTheReasonAndTheFields) {
   EXPECT_EQ(why(), peer + ": the disk has failed");
 }
 
+TEST(Api, ABodyIsTextOrBase64) {
+  const auto with_body = [](const std::string& body) {
+    boost::json::object object;
+    add_body(object, body);
+    EXPECT_EQ(bytes_in(object, "body"), body);
+    return boost::json::serialize(object);
+  };
+  EXPECT_EQ(with_body("hello"), R"({"body":"hello"})");
+  EXPECT_EQ(with_body(""), R"({"body":""})");
+  EXPECT_EQ(with_body(std::string("\"a\"\n\0b", 6)), R"({"body":"\"a\"\n\u0000b"})");
+  EXPECT_EQ(with_body(std::string("\xFF\x00\x01", 3)), R"({"body_base64":"/wAB"})");
+}
+
 TEST(Api, AServerThatAsksForPatienceGetsIt) {
   ScriptedHttp server(
       {answer("503 Service Unavailable", R"({"detail":"wait"})", "Retry-After: 1\r\n"),

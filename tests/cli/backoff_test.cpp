@@ -1,6 +1,6 @@
 // Tests of the delays between a worker's attempts.
 
-#include "cli/backoff.h"
+#include "cli/worker.h"
 
 #include <gtest/gtest.h>
 

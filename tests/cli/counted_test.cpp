@@ -1,6 +1,6 @@
 // Numbers in sentences.
 
-#include "cli/counted.h"
+#include "cli/output.h"
 
 #include <gtest/gtest.h>
 
