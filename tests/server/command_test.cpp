@@ -201,8 +201,6 @@ TEST(Command, TheFirstPrefixWins) {
   expect_bad("list-tubes-");
   expect_good("quitfoo", Verb::kQuit);
   expect_good("quit now", Verb::kQuit);
-  expect_good("checkpoint", Verb::kCheckpoint);
-  expect_bad("checkpoint ");
 }
 
 TEST(Command, ALineWithoutAKnownPrefixIsUnknown) {

@@ -28,7 +28,7 @@ struct Answer {
 
 class HttpSession : public ::testing::Test {
  protected:
-  HttpSession() {
+  explicit HttpSession(queue::DiskStore* store = nullptr) : server({}, store) {
     server.service.set_durable([this] { return durable; });
   }
 
@@ -95,7 +95,7 @@ class HttpSession : public ::testing::Test {
                "Content-Type: application/json\r\n");
   }
 
-  beanstalk::TestServer server;
+  beanstalk::TestServer server;  // its jobs are in memory alone unless there is another store
   std::vector<std::string> names = {"jobs.example.org"};
   Session session{server.service, names};
   // The one that sends and reads.

@@ -203,7 +203,7 @@ TEST_F(SessionBatches, ABatchIsRefusedWhileTheServerDrains) {
 TEST_F(SessionBatches, ABatchIsRefusedWhileItsTubeIsDrained) {
   const std::string batch = put_jobs("1\r\na\r\n", "once=t");
   EXPECT_EQ(client.say(batch), "JOBS 1\r\nINSERTED 1\r\n");
-  EXPECT_EQ(client.say("set-tube default puts=refused\r\n"), "SET\r\n");
+  server.engine.set_tube(server.now, "default", {.refuses_puts = true});
   EXPECT_EQ(client.say(put_jobs("1\r\nb\r\n")), "DRAINING\r\n");
   EXPECT_EQ(client.say(put_jobs("")), "JOBS 0\r\n") << "it adds nothing";
   EXPECT_EQ(client.say(batch), "ALREADY 1\r\nINSERTED 1\r\n");

@@ -106,15 +106,14 @@ TEST_F(SessionJobs, AProducerLearnsWhetherTheJobOfItsKeyWillRun) {
   const std::string put = "put-job 1 key=k key-window=2m delay=1h max-attempts=1\r\na\r\n";
   EXPECT_EQ(client.say(put), "INSERTED 1\r\n");
   EXPECT_EQ(client.say("cancel-job key=k\r\n" + put), "CANCELLED 1\r\nINSERTED 2\r\n");
-  EXPECT_EQ(client.say("cancel-jobs default\r\n" + put), "CHANGED 1 0 end\r\nINSERTED 3\r\n");
-  EXPECT_EQ(client.say("kick-job 3\r\nreserve\r\n"), "KICKED\r\nRESERVED 3 1\r\na\r\n");
-  EXPECT_EQ(client.say(put), "EXISTS 3 reserved\r\n");
-  EXPECT_EQ(client.say("fail-job 3 0\r\n\r\n"), "DEAD 1\r\n");
-  EXPECT_EQ(client.say(put), "EXISTS 3 dead\r\n");
+  EXPECT_EQ(client.say("kick-job 2\r\nreserve\r\n"), "KICKED\r\nRESERVED 2 1\r\na\r\n");
+  EXPECT_EQ(client.say(put), "EXISTS 2 reserved\r\n");
+  EXPECT_EQ(client.say("fail-job 2 0\r\n\r\n"), "DEAD 1\r\n");
+  EXPECT_EQ(client.say(put), "EXISTS 2 dead\r\n");
   EXPECT_EQ(client.say("put-job 1 key=k key-window=2m on-conflict=replace\r\nb\r\n"),
-            "REPLACED 3\r\n");
-  EXPECT_EQ(client.say("reserve\r\ndelete 3\r\n"), "RESERVED 3 1\r\nb\r\nDELETED\r\n");
-  EXPECT_EQ(client.say(put), "EXISTS 3 done\r\n");
+            "REPLACED 2\r\n");
+  EXPECT_EQ(client.say("reserve\r\ndelete 2\r\n"), "RESERVED 2 1\r\nb\r\nDELETED\r\n");
+  EXPECT_EQ(client.say(put), "EXISTS 2 done\r\n");
 }
 
 TEST_F(SessionJobs, ALineWithALongKeyIsTakenAndALongerOneIsNot) {
@@ -194,21 +193,6 @@ TEST_F(SessionJobs, AFailedPatchChangesNothing) {
   EXPECT_EQ(client.say("peek-job key=b\r\n"), "NOT_FOUND\r\n");
 }
 
-TEST_F(SessionJobs, AJobIsShownByItsIdAndKey) {
-  client.say("put-job 2 key=a\"b due=2030-01-01T00:00:00Z\r\nhi\r\n");
-  const std::string shown = client.say("show-job 1\r\n");
-  EXPECT_EQ(client.say("show-job key=a\"b\r\n"), shown);
-  const std::string end =
-      "key: \"a\\\"b\"\nattempts: 0\ndead: no\ndue: 2030-01-01T00:00:00.000Z\n"
-      "created: 2023-11-14T22:13:20.000Z\nbody-bytes: 2\n\r\n";
-  EXPECT_TRUE(shown.ends_with(end)) << shown;
-  client.say("name-client mill-3\r\nreserve-job 1\r\n");
-  EXPECT_NE(client.say("show-job 1\r\n").find("\nworker: \"mill-3\"\n"), std::string::npos);
-  EXPECT_EQ(client.say("show-job 2\r\n"), "NOT_FOUND\r\n");
-  EXPECT_EQ(client.say("show-job key=c\r\n"), "NOT_FOUND\r\n");
-  EXPECT_EQ(client.say("show-job x\r\n"), "BAD_FORMAT\r\n");
-}
-
 TEST_F(SessionJobs, AJobThatIsPutBuried) {
   EXPECT_EQ(client.say("put-job 1 buried=yes\r\na\r\n"), "INSERTED 1\r\n");
   EXPECT_EQ(client.say("put-jobs 6 buried=yes\r\n1\r\nb\r\n\r\n"), "JOBS 1\r\nINSERTED 2\r\n");
@@ -218,21 +202,6 @@ TEST_F(SessionJobs, AJobThatIsPutBuried) {
   EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "TIMED_OUT\r\n");
   EXPECT_EQ(client.say("peek-buried\r\n"), "FOUND 1 1\r\na\r\n");
   EXPECT_EQ(stat(1, "buries"), "0");
-}
-
-TEST_F(SessionJobs, ABuryOfAJobThatNobodyHas) {
-  client.say("put-job 1 key=k delay=40d\r\na\r\nput 0 0 60 1\r\nb\r\n");
-  EXPECT_EQ(client.say("bury-job key=k pri=7\r\n"), "BURIED 1\r\n");
-  EXPECT_EQ(client.say("bury-job 1\r\n"), "BURIED 1\r\n");
-  const std::string shown = client.say("show-job 1\r\n");
-  EXPECT_NE(shown.find("\nstate: buried\npri: 7\n"), std::string::npos) << shown;
-  EXPECT_NE(shown.find("\ndue: "), std::string::npos) << shown;
-  client.say("reserve\r\n");
-  EXPECT_EQ(client.say("bury-job 2\r\n"), "IS_RESERVED 2\r\n");
-  EXPECT_EQ(client.say("bury-job 3\r\n"), "NOT_FOUND\r\n");
-  EXPECT_EQ(client.say("bury-job 1 delay=1s\r\n"),
-            "BAD_OPTION \"delay\": no such option; there are pri\r\n");
-  EXPECT_EQ(client.say("kick 1\r\n"), "KICKED 1\r\n");
 }
 
 }  // namespace

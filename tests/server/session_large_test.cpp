@@ -125,7 +125,9 @@ TEST_F(SessionLarge, AreRefusedBeforeTheyAreStored) {
 
 // One with a key may need no token, so all of it comes.
 TEST_F(SessionLarge, AreRefusedByTheRateOfTheirTubeBeforeTheyAreStored) {
-  client.say("set-tube default put-rate=1/1m\r\nput 0 0 60 1\r\na\r\n");
+  server.engine.set_tube(server.now, "default",
+                         {.put_rate = {.rate = 1, .period = 60'000, .burst = 1}});
+  client.say("put 0 0 60 1\r\na\r\n");
   const queue::Sequence before = server.engine.last_sequence();
   EXPECT_EQ(client.say(put_line() + body + "\r\n"), "OUT_OF_MEMORY\r\n");
   const std::string bytes = std::to_string(kBytes);

@@ -160,8 +160,7 @@ TEST_F(SessionWithoutMemory, TheQueueCanBeEmptied) {
 TEST_F(SessionWithoutMemory, WhatFillsItIsRefused) {
   put_jobs(1);
   give_up_reserve();
-  for (const char* command : {"use a", "watch a", "kick 1", "kick-job 1", "checkpoint",
-                              "set-tube a jitter=1%", "put 0 0 60 1\r\nx"})
+  for (const char* command : {"use a", "watch a", "kick 1", "kick-job 1", "put 0 0 60 1\r\nx"})
     EXPECT_EQ(words(command), "OUT_OF_MEMORY") << command;
 }
 

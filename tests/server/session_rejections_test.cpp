@@ -101,11 +101,9 @@ TEST(SessionStrangers, NoRequestLineCarriesOutACommand) {
   SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
   std::mt19937 random(seed);
   const auto below = [&random](std::size_t n) { return random() % n; };
-  constexpr std::array<std::string_view, 16> kMethods = {
-      "GET",        "POST",  "OPTIONS",    "HEAD",
-      "PUT",        "put",   "reserve",    "reserve-with-timeout",
-      "kick",       "use",   "watch",      "quit",
-      "pause-tube", "stats", "list-tubes", "checkpoint"};
+  constexpr std::array<std::string_view, 15> kMethods = {
+      "GET",  "POST", "OPTIONS", "HEAD", "PUT",        "put",   "reserve",   "reserve-with-timeout",
+      "kick", "use",  "watch",   "quit", "pause-tube", "stats", "list-tubes"};
   // RFC 9110, section 5.6.2.
   constexpr std::string_view kToken =
       "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

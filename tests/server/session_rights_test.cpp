@@ -94,40 +94,13 @@ TEST_F(SessionRights, AJobsTubeCountsWhenItsIdNamesIt) {
   // The text does not name the tube, which the client may not know.
   const std::string refused = "FORBIDDEN the token \"mailer\" is not for the tube of job 1\r\n";
   for (const char* const command :
-       {"peek 1", "delete 1", "reserve-job 1", "kick-job 1", "stats-job 1", "show-job 1",
-        "story-job 1", "cancel-job 1", "touch 1", "bury 1 0", "release 1 0 0", "bury-job 1"})
+       {"peek 1", "delete 1", "reserve-job 1", "kick-job 1", "stats-job 1", "cancel-job 1",
+        "touch 1", "bury 1 0", "release 1 0 0"})
     EXPECT_EQ(client.say(std::string(command) + "\r\n"), refused) << command;
   EXPECT_EQ(client.say("patch-job 1 body=1\r\nz\r\n"), refused);
   EXPECT_EQ(client.say("fail-job 1 1\r\nz\r\n"), refused);
   EXPECT_EQ(client.say("delete-jobs 3\r\n1 2\r\n"), "JOBS 2\r\nFORBIDDEN 1\r\nDELETED 2\r\n");
   EXPECT_EQ(client.say("peek 7\r\n"), "NOT_FOUND\r\n");
-}
-
-TEST_F(SessionRights, ASecondTubeThatACommandNamesCountsToo) {
-  show("mailer");
-  EXPECT_EQ(client.say("use mail\r\nput 0 0 60 1\r\ny\r\n"), "USING mail\r\nINSERTED 1\r\n");
-  EXPECT_TRUE(client.say("spread-jobs other due-after=1 due-before=2 over=1h\r\n")
-                  .starts_with("FORBIDDEN "));
-  EXPECT_EQ(client.say("move-jobs mail to=default\r\n"),
-            "FORBIDDEN the token \"mailer\" is not for the tube default\r\n");
-  EXPECT_EQ(client.say("set-schedule s 1 every=1h tube=default\r\nx\r\n"),
-            "FORBIDDEN the token \"mailer\" is not for the tube default\r\n");
-  EXPECT_EQ(client.say("set-schedule s 1 every=1h tube=mail\r\nx\r\n"), "SCHEDULED\r\n");
-  EXPECT_EQ(client.say("list-schedules\r\n"),
-            "FORBIDDEN the token \"mailer\" is not for all tubes\r\n");
-  EXPECT_EQ(client.say("checkpoint\r\n"),
-            "FORBIDDEN the token \"mailer\" is not for all tubes\r\n");
-}
-
-TEST_F(SessionRights, ARefusalDoesNotNameTheTubeOfASchedule) {
-  Client other(server);
-  other.say("auth boss\r\nset-schedule s 1 every=1h tube=secret\r\nx\r\n");
-  show("mailer");
-  const std::string refused =
-      "FORBIDDEN the token \"mailer\" is not for the tube of the schedule s\r\n";
-  EXPECT_EQ(client.say("stats-schedule s\r\n"), refused);
-  EXPECT_EQ(client.say("delete-schedule s\r\n"), refused);
-  EXPECT_EQ(client.say("set-schedule s 1 every=1h tube=mail\r\nx\r\n"), refused);
 }
 
 TEST_F(SessionRights, EachTokenHasBatchTokensOfItsOwn) {

@@ -57,7 +57,7 @@ std::optional<Reply> take_reply(std::string_view& bytes) {
   auto reply = reply_at(bytes);
   if (!reply) return reply;
   std::size_t whole = reply->line.size() + kEnd.size();
-  const bool has_number = is_job(*reply) || reply->word == "CHECKPOINT";
+  const bool has_number = is_job(*reply);
   if (has_number || reply->word == "OK") {
     const std::uint64_t size = number_in(word_of(reply->line, has_number ? 2 : 1));
     reply->text = bytes.substr(whole, size);

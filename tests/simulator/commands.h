@@ -163,7 +163,7 @@ struct Command {
   std::string tube = {};               // use, watch, ignore, pause, stats-tube, and by HTTP
   // list-jobs, cancel-jobs, retry-jobs, move-jobs, spread-jobs
   queue::JobFilter filter = {};
-  queue::Millis over = 0;  // spread-jobs
+  queue::Millis over = 0;  // of a spread; or the width of the spans of due counts
   // For a page that follows on another one: the jobs of the pages before, and the last append when
   // the first page was made. 0: it is not known what they had.
   bool goes_on = false;
@@ -185,7 +185,7 @@ struct Reply {
   std::string_view line;     // without its CR LF
   std::string_view word;     // the first word of the line
   std::uint64_t number = 0;  // the second one, if it is a number
-  std::string_view text;     // of RESERVED, FOUND, OK and CHECKPOINT; of JOBS and ALREADY: all jobs
+  std::string_view text;     // of RESERVED, FOUND and OK; of JOBS and ALREADY: all jobs
   bool alone = false;        // the only job of a JOBS, which has a large body
 };
 

@@ -1,9 +1,8 @@
-// What lists, a job and due-counts may tell (model.h).
+// What lists, a job and due counts may tell (model.h).
 
 #include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,28 +15,6 @@
 namespace carillon::simulator {
 
 using queue::JobId;
-
-namespace {
-
-// Calls `each` with each line of the text, without its end.
-template <class Each>
-void for_each_line(std::string_view text, Each each) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
-    each(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-}
-
-// The number behind "NAME": of a line of JSON; 0 if the line has no such name.
-std::uint64_t number_of(std::string_view line, const std::string& name) {
-  const std::string start = "\"" + name + "\":";
-  const std::size_t at = line.find(start);
-  if (at == std::string_view::npos) return 0;
-  return std::strtoull(std::string(line.substr(at + start.size(), 20)).c_str(), nullptr, 10);
-}
-
-}  // namespace
 
 void Model::judge_list(const Case& c) {
   // A job, or an attempt, may have ended by itself in the same turn, after the list had read it.
@@ -132,23 +109,17 @@ void Model::judge_show_job(const Case& c) {
 void Model::judge_due_counts(const Case& c) {
   expect_changed({});
   const bool is_whole = !std::exchange(c.client.bulk_in_parts, false);
-  if (c.reply.line == "NOT_FOUND") {
+  if (c.reply.word == "NOT_FOUND") {
     if (exists(c.command.tube) && is_whole) fail(c, "the tube is there");
     return;
   }
   if (c.reply.word != "OK") fail(c, "that is no answer to it");
-  std::uint64_t sum = 0;
-  std::uint64_t delayed_jobs = 0;
-  std::uint64_t buried = 0;
-  for_each_line(c.reply.text, [&](std::string_view line) {
-    if (line.starts_with("{\"now\":")) {
-      sum += number_of(line, "later");
-      delayed_jobs = number_of(line, "delayed");
-      buried = number_of(line, "buried");
-    } else {
-      sum += number_of(line, "jobs");
-    }
-  });
+  const boost::json::object told = object_of(c.reply);
+  const std::uint64_t delayed_jobs = number_in(told, "delayed");
+  const std::uint64_t buried = number_in(told, "buried");
+  std::uint64_t sum = number_in(told, "later");
+  for (const boost::json::value& span : told.at("spans").as_array())
+    sum += number_in(span.as_object(), "jobs");
   std::uint64_t least = 0;
   std::uint64_t most = 0;
   std::uint64_t all_buried = 0;

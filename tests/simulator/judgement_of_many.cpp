@@ -241,19 +241,20 @@ void Model::expect_counts(const Case& c, const std::optional<std::string>& group
 // One client at a time has a checkpoint, from its command until it leaves. No reply: it waits.
 void Model::judge_checkpoint(const Case& c) {
   expect_changed({});
-  if (!limits_.on_disk && c.reply.line != "IN_MEMORY") fail(c, "there is no store on disk");
+  const bool is_refused = c.reply.word == "CONFLICT";
+  if (!limits_.on_disk && !is_refused) fail(c, "there is no store on disk");
   if (!limits_.on_disk) return;
   if (c.reply.word.empty()) {
     if (checkpoint_of_ != 0) fail(c, "another client has one");
     checkpoint_of_ = c.number;
-  } else if (c.reply.line != "BUSY" || checkpoint_of_ == 0) {
+  } else if (!is_refused || checkpoint_of_ == 0) {
     fail(c, "that is no answer to it");
   }
 }
 
 void Model::judge_checkpoint(ClientNumber client, const Reply& reply, const Excuses& excuses) {
-  const bool has_failed = reply.line == "INTERNAL_ERROR" && excuses.fails;
-  if (checkpoint_of_ != client || (reply.word != "CHECKPOINT" && !has_failed))
+  const bool has_failed = reply.word == "INTERNAL_ERROR" && excuses.fails;
+  if (checkpoint_of_ != client || (reply.word != "OK" && !has_failed))
     throw Violation("client " + std::to_string(client) + " waits for a checkpoint and gets '" +
                     std::string(reply.line) + "'");
   if (has_failed) checkpoint_of_ = 0;

@@ -237,10 +237,12 @@ TEST_F(ModelTest, LetsAListCallAJobReadyThatWillBeCancelled) {
 }
 
 TEST_F(ModelTest, RefusesTwoCheckpointsAtOnce) {
-  const Command checkpoint{.verb = Verb::kCheckpoint};
-  EXPECT_THROW(judge(1, checkpoint, "BUSY\r\n"), Violation);
+  Command checkpoint{.verb = Verb::kCheckpoint};
+  write_request(checkpoint);
+  const std::string refused = "HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n";
+  EXPECT_THROW(judge(1, checkpoint, refused), Violation);
   judge(1, checkpoint, "");
-  judge(2, checkpoint, "BUSY\r\n");
+  judge(2, checkpoint, refused);
   EXPECT_THROW(judge(2, checkpoint, ""), Violation);
   model.disconnect(1, now);
   judge(2, checkpoint, "");

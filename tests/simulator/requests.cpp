@@ -92,6 +92,14 @@ void write_list(Command& command, std::string target, const json::object& filter
   write(command, "GET", target);
 }
 
+void write_due_counts(Command& command) {
+  constexpr Millis kHour = 3'600'000;
+  std::string target = tube_path(command) + "/due?by=";
+  target += command.over == 0 ? "minute" : command.over == kHour ? "hour" : "day";
+  if (command.bound != 0) target += "&spans=" + number(command.bound);
+  write(command, "GET", target);
+}
+
 void write_change(Command& command, const char* verb) {
   json::object filter = filter_of(command);
   filter["tube"] = command.tube;
@@ -265,6 +273,10 @@ void write_request(Command& command) {
       return write_list(command, tube_path(command) + "/jobs", filter_of(command));
     case Verb::kListGroups:
       return write_list(command, tube_path(command) + "/groups", {});
+    case Verb::kDueCounts:
+      return write_due_counts(command);
+    case Verb::kCheckpoint:
+      return write(command, "POST", "/v1/checkpoint");
     case Verb::kListSchedules:
       return write_list(command, "/v1/schedules", {});
     case Verb::kCancelJobs:

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "simulator/requests.h"
 #include "simulator/server.h"
 #include "simulator/trace.h"
 
@@ -32,7 +33,7 @@ void Server::poll_checkpoint() {
   connection.session().checkpoint_made(*result);
   const std::string replies = connection.new_replies();
   std::string_view rest = replies;
-  const auto reply = take_reply(rest);
+  const auto reply = take_answer(rest);
   if (!reply || !rest.empty()) throw Violation("a checkpoint is answered '" + replies + "'");
   trace(connection.number(), "waited and got", reply->line);
   model_.judge_checkpoint(connection.number(), *reply, excuses());

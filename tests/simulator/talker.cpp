@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "simulator/requests.h"
 #include "simulator/talker_attempts.h"
 #include "simulator/talker_batches.h"
 #include "simulator/talker_keys.h"
@@ -120,7 +121,7 @@ Command choose_tubes(Random& random) {
 
 Command operate(const Model& model, Random& random, queue::Now now) {
   Command command;
-  switch (below(random, 18)) {
+  switch (below(random, 17)) {
     case 0: {
       command = {.verb = Verb::kKick};
       command.bound = below(random, 4) == 0 ? UINT32_MAX : 1 + below(random, 50);
@@ -160,8 +161,6 @@ Command operate(const Model& model, Random& random, queue::Now now) {
       return random_patch(model, random, now, kMaxJobSize);
     case 15:
       return random_peek_job(model, random);
-    case 16:
-      return random_due_counts(random);
     default: {
       if (below(random, 16) == 0)
         return {.verb = Verb::kRefused, .bytes = "auth nobody\r\n", .refusal = "AUTHENTICATED"};
@@ -191,7 +190,12 @@ Command refused_request(Random& random) {
 
 // What operators ask for, by HTTP.
 Command administer(const Model& model, Random& random, queue::Now now) {
-  switch (below(random, 12)) {
+  if (below(random, 256) == 0) {
+    Command checkpoint{.verb = Verb::kCheckpoint};
+    write_request(checkpoint);
+    return checkpoint;
+  }
+  switch (below(random, 13)) {
     case 0:
       return random_set_tube(random);
     case 1:
@@ -201,6 +205,8 @@ Command administer(const Model& model, Random& random, queue::Now now) {
       return random_schedule_command(random, now);
     case 4:
       return random_bury_job(model, random);
+    case 12:
+      return random_due_counts(random);
     case 5:
     case 6:
       return random_show_job(model, random);
@@ -314,7 +320,6 @@ Command Talker::next(const Model& model, ClientNumber client, Random& random,
       return chance < 8 ? damage(model, random) : operate(model, random, now);
     default:
       if (role_ == Role::kOperator) return administer(model, random, now);
-      if (below(random, 512) == 0) return {.verb = Verb::kCheckpoint, .bytes = "checkpoint\r\n"};
       return operate(model, random, now);
   }
 }

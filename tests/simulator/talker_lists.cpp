@@ -74,9 +74,12 @@ Command random_list(const Model& model, Random& random, queue::Now now) {
 }
 
 Command random_due_counts(Random& random) {
-  constexpr std::array<const char*, 4> kOptions = {"", " by=hour", " by=day spans=2", " spans=3"};
-  Command command{.verb = Verb::kDueCounts, .tube = random_tube(random)};
-  command.bytes = "due-counts " + command.tube + kOptions[below(random, kOptions.size())] + "\r\n";
+  constexpr std::array<queue::Millis, 3> kWidths = {0, 3'600'000, 86'400'000};
+  Command command{.verb = Verb::kDueCounts,
+                  .bound = below(random, 4),
+                  .tube = random_tube(random),
+                  .over = kWidths[below(random, kWidths.size())]};
+  write_request(command);
   return command;
 }
 

@@ -8,9 +8,9 @@
 #include <unordered_set>
 
 #include "server/api/key_owner.h"
-#include "server/api/option_values.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
+#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {

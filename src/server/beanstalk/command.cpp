@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "carillon/require.h"
-#include "server/api/option_values.h"
+#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -157,17 +157,6 @@ Form read_tube(std::string_view rest, Command& c) {
   return good_if(is_tube_name(rest));
 }
 
-Form read_tube_if_any(std::string_view rest, Command& c) {
-  if (rest.empty()) return Form::kGood;
-  return rest.front() == ' ' ? read_tube(rest.substr(1), c) : Form::kBad;
-}
-
-Form read_tube_and_group(std::string_view rest, Command& c) {
-  c.tube = take_word(rest);
-  c.key = rest;
-  return good_if(is_tube_name(c.tube) && is_key(c.key));
-}
-
 Form read_token(std::string_view rest, Command& c) {
   c.tube = rest;
   return good_if(is_word(rest));
@@ -227,12 +216,6 @@ Form read_job_alone(std::string_view rest, Command& c) {
   return c.options.empty() ? form : Form::kBad;
 }
 
-Form read_tube_and_options(std::string_view rest, Command& c) {
-  c.tube = take_word(rest);
-  c.options = rest;
-  return good_if(is_tube_name(c.tube));
-}
-
 // The size of a body.
 Form read_size(std::string_view rest, Command& c) {
   const std::string_view bytes = take_word(rest);
@@ -244,11 +227,6 @@ Form read_size(std::string_view rest, Command& c) {
 
 Form read_id_and_size(std::string_view rest, Command& c) {
   const Form form = read_id(take_word(rest), c);
-  return form == Form::kGood ? read_size(rest, c) : form;
-}
-
-Form read_schedule_and_size(std::string_view rest, Command& c) {
-  const Form form = read_tube(take_word(rest), c);
   return form == Form::kGood ? read_size(rest, c) : form;
 }
 
@@ -278,7 +256,6 @@ Command::Body body_of(Verb verb) {
     case Verb::kDeleteJobs:
     case Verb::kReleaseJobs:
     case Verb::kFailJob:
-    case Verb::kSetSchedule:
       return Body::kUnknown;
     default:
       return Body::kNone;
@@ -305,29 +282,10 @@ constexpr std::array kPrefixes = {
     Prefix{"patch-job ", Verb::kPatchJob, read_patch, kMaxLongLine},
     Prefix{"cancel-job ", Verb::kCancelJob, read_job, kMaxLongLine},
     Prefix{"peek-job ", Verb::kPeekJob, read_job_alone, kMaxLongLine},
-    Prefix{"show-job ", Verb::kShowJob, read_job_alone, kMaxLongLine},
-    Prefix{"bury-job ", Verb::kBuryJob, read_job, kMaxLongLine},
     Prefix{"fail-job ", Verb::kFailJob, read_id_and_size, kMaxLongLine},
     Prefix{"touch-job ", Verb::kTouchJob, read_id},
-    Prefix{"story-job ", Verb::kStoryJob, read_id},
-    Prefix{"set-tube ", Verb::kSetTube, read_tube_and_options, kMaxLongLine},
     Prefix{"name-client ", Verb::kNameClient, read_client_name},
     Prefix{"auth ", Verb::kAuth, read_token},
-    Prefix{"set-schedule ", Verb::kSetSchedule, read_schedule_and_size, kMaxScheduleLine},
-    Prefix{"delete-schedule ", Verb::kDeleteSchedule, read_tube},
-    Prefix{"pause-schedule ", Verb::kPauseSchedule, read_tube},
-    Prefix{"resume-schedule ", Verb::kResumeSchedule, read_tube},
-    Prefix{"trigger-schedule ", Verb::kTriggerSchedule, read_tube},
-    Prefix{"stats-schedule ", Verb::kStatsSchedule, read_tube},
-    Prefix{"show-schedule ", Verb::kShowSchedule, read_tube},
-    Prefix{"list-schedules", Verb::kListSchedules, read_tube_if_any},
-    Prefix{"list-groups ", Verb::kListGroups, read_tube_and_options, kMaxLongLine},
-    Prefix{"list-jobs ", Verb::kListJobs, read_tube_and_options, kMaxLongLine},
-    Prefix{"cancel-jobs ", Verb::kCancelJobs, read_tube_and_options, kMaxLongLine},
-    Prefix{"retry-jobs ", Verb::kRetryJobs, read_tube_and_options, kMaxLongLine},
-    Prefix{"move-jobs ", Verb::kMoveJobs, read_tube_and_options, kMaxLongLine},
-    Prefix{"spread-jobs ", Verb::kSpreadJobs, read_tube_and_options, kMaxLongLine},
-    Prefix{"due-counts ", Verb::kDueCounts, read_tube_and_options, kMaxLongLine},
     Prefix{"peek ", Verb::kPeek, read_id},
     Prefix{"peek-ready", Verb::kPeekReady, read_nothing},
     Prefix{"peek-delayed", Verb::kPeekDelayed, read_nothing},
@@ -338,7 +296,6 @@ constexpr std::array kPrefixes = {
     Prefix{"kick-job ", Verb::kKickJob, read_id},
     Prefix{"stats-job ", Verb::kStatsJob, read_id},
     Prefix{"stats-tube ", Verb::kStatsTube, read_tube},
-    Prefix{"stats-group ", Verb::kStatsGroup, read_tube_and_group, kMaxLongLine},
     Prefix{"stats", Verb::kStats, read_nothing},
     Prefix{"use ", Verb::kUse, read_tube},
     Prefix{"watch ", Verb::kWatch, read_tube},
@@ -346,7 +303,6 @@ constexpr std::array kPrefixes = {
     Prefix{"list-tubes-watched", Verb::kListTubesWatched, read_nothing},
     Prefix{"list-tube-used", Verb::kListTubeUsed, read_nothing},
     Prefix{"list-tubes", Verb::kListTubes, read_nothing},
-    Prefix{"checkpoint", Verb::kCheckpoint, read_nothing},
     Prefix{"quit", Verb::kQuit, read_anything},
     Prefix{"pause-tube", Verb::kPauseTube, read_pause},
 };

@@ -15,10 +15,9 @@
 //     number is taken modulo 2^32.
 //   - A NUL anywhere makes the line malformed, whatever the command.
 // Carillon's own verbs (`put-ms`, `put-at`, `release-ms`, `reserve-with-timeout-ms`) take u64
-// milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes; nor does
-// `checkpoint`. A verb with a body is malformed without its space, and not unknown (`put-job`). The
-// verbs that name keys and options may have longer lines; job_options.h, schedule_options.h and
-// list_options.h read the options. All times in a Command are milliseconds.
+// milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes. A verb with a body
+// is malformed without its space, and not unknown (`put-job`). The verbs that name keys and options
+// may have longer lines; job_options.h reads the options. All times in a Command are milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +37,6 @@ inline constexpr std::string_view kEnd = "\r\n";
 inline constexpr std::size_t kMaxLine = 224;
 // The longest line of a verb that names its options.
 inline constexpr std::size_t kMaxLongLine = 1'024;
-// The longest line of set-schedule, which names more of them.
-inline constexpr std::size_t kMaxScheduleLine = 2'048;
 
 // The beginning of the reply to a command that the client's token does not allow.
 inline constexpr std::string_view kForbidden = "FORBIDDEN ";
@@ -74,38 +71,17 @@ enum class Verb : std::uint8_t {
   kListTubeUsed,
   kListTubesWatched,
   kPauseTube,
-  kCheckpoint,
   kPutJob,
   kPatchJob,
   kCancelJob,
   kPeekJob,
-  kShowJob,
-  kBuryJob,
   kFailJob,
   kTouchJob,
-  kStoryJob,
-  kSetTube,
-  kStatsGroup,
   kNameClient,
   kPutJobs,
   kReserveJobs,
   kDeleteJobs,
   kReleaseJobs,
-  kSetSchedule,
-  kDeleteSchedule,
-  kPauseSchedule,
-  kResumeSchedule,
-  kTriggerSchedule,
-  kStatsSchedule,
-  kShowSchedule,
-  kListSchedules,
-  kListGroups,
-  kListJobs,
-  kCancelJobs,
-  kRetryJobs,
-  kMoveJobs,
-  kSpreadJobs,
-  kDueCounts,
   kAuth,
   kQuit,
 };
@@ -141,10 +117,9 @@ struct Command {
   Body body = Body::kNone;
   std::uint32_t bytes = 0;
   std::uint32_t bound = 0;  // kick, reserve-jobs
-  // These point into the line. name-client, auth: `tube` is the name, or the token; so is the name
-  // of a schedule.
+  // These point into the line. name-client, auth: `tube` is the name, or the token.
   std::string_view tube;
-  // If a verb names a job by its key: the key; stats-group: the group. Points like `tube`.
+  // The key, if the verb names a job by its key. Points like `tube`.
   std::string_view key;
   std::string_view options;  // name=value, separated by spaces (option_values.h); as `tube`
 };

@@ -11,8 +11,8 @@
 
 #include "carillon/require.h"
 #include "server/api/attributes.h"
-#include "server/api/option_values.h"
 #include "server/beanstalk/command.h"
+#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -31,13 +31,6 @@ std::string_view attributes(std::string_view text) {
     refuse_option(fmt::format("{} bytes; the most is {}", text.size(), queue::kMaxAttributes));
   attributes_of(text);  // throws if the text is not such an object
   return text;
-}
-
-std::uint32_t weight(std::string_view text) {
-  const auto value = number(text);
-  if (!value || *value == 0 || *value > queue::kMostWeight)
-    refuse_option(fmt::format("{}: not a number from 1 to {}", quoted(text), queue::kMostWeight));
-  return static_cast<std::uint32_t>(*value);
 }
 
 queue::UtcMs moment_or_never(std::string_view text) {
@@ -87,45 +80,10 @@ std::uint32_t percent(std::string_view text) {
   return static_cast<std::uint32_t>(*value);
 }
 
-// 0, or a number of jobs and a time: 100/1m.
-JobOptions::Rate rate(std::string_view text) {
-  if (text == "0") return {};
-  const std::size_t slash = std::min(text.find('/'), text.size());
-  const auto jobs = number(text.substr(0, slash));
-  if (!jobs || *jobs == 0 || *jobs > queue::kMostTokens || slash == text.size()) {
-    refuse_option(fmt::format("{}: 0, or 1 to {} in a duration, as 100/1m", quoted(text),
-                              queue::kMostTokens));
-  }
-  const queue::Millis period = duration(text.substr(slash + 1));
-  if (period == 0 || period > queue::kLongestPeriod)
-    refuse_option(fmt::format("{}: the duration is 1ms to 30d", quoted(text)));
-  return {.rate = *jobs, .period = period};
-}
-
-std::uint32_t burst(std::string_view text) {
-  const auto value = number(text);
-  if (!value || *value == 0 || *value > queue::kMostTokens)
-    refuse_option(fmt::format("{}: not a number from 1 to {}", quoted(text), queue::kMostTokens));
-  return static_cast<std::uint32_t>(*value);
-}
-
-queue::Millis retention(std::string_view text) {
-  if (text == "0") return 0;
-  const queue::Millis value = duration(text);
-  if (value <= queue::kLongestRetention) return value;
-  refuse_option(fmt::format("{}: the longest is 36500d", quoted(text)));
-}
-
 bool lost_fails(std::string_view text) {
   if (text == "fails") return true;
   if (text == "returns") return false;
   refuse_option(fmt::format("{}: fails or returns", quoted(text)));
-}
-
-bool refuses_puts(std::string_view text) {
-  if (text == "refused") return true;
-  if (text == "taken") return false;
-  refuse_option(fmt::format("{}: refused or taken", quoted(text)));
 }
 
 bool ask(std::string_view text) {
@@ -136,7 +94,7 @@ bool ask(std::string_view text) {
 
 struct Option {
   std::string_view name;
-  unsigned of;  // bits of OptionsOf, and kGroup
+  unsigned of;  // bits of OptionsOf
   bool (*is_set)(const JobOptions&);
   void (*set)(JobOptions&, std::string_view);
 };
@@ -152,51 +110,36 @@ constexpr unsigned bit(OptionsOf of) {
 }
 constexpr unsigned kPut = bit(OptionsOf::kPut);
 constexpr unsigned kPatch = bit(OptionsOf::kPatch);
-constexpr unsigned kTube = bit(OptionsOf::kTube);
 constexpr unsigned kFail = bit(OptionsOf::kFail);
 constexpr unsigned kCancel = bit(OptionsOf::kCancel);
 constexpr unsigned kBatch = bit(OptionsOf::kBatch);
 constexpr unsigned kReserve = bit(OptionsOf::kReserve);
-constexpr unsigned kBury = bit(OptionsOf::kBury);
-constexpr unsigned kSchedule = bit(OptionsOf::kSchedule);
 constexpr unsigned kRelease = bit(OptionsOf::kRelease);
-// Marks those options of kTube that may be set for a group, too.
-constexpr unsigned kGroup = 2 * kRelease;
 
 constexpr std::array kOptions = {
-    option<&JobOptions::priority, number_u32>("pri",
-                                              kPut | kPatch | kFail | kBury | kSchedule | kRelease),
+    option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail | kRelease),
     option<&JobOptions::delay, duration>("delay", kPut | kPatch | kFail | kRelease),
     option<&JobOptions::due, moment>("due", kPut | kPatch),
-    option<&JobOptions::ttr, ttr>("ttr", kPut | kPatch | kSchedule),
-    option<&JobOptions::spread, duration>("spread", kPut | kSchedule),
-    option<&JobOptions::expires_in, duration>("expires-in", kPut | kPatch | kSchedule),
+    option<&JobOptions::ttr, ttr>("ttr", kPut | kPatch),
+    option<&JobOptions::spread, duration>("spread", kPut),
+    option<&JobOptions::expires_in, duration>("expires-in", kPut | kPatch),
     option<&JobOptions::expires_at, moment_or_never>("expires-at", kPut | kPatch),
-    option<&JobOptions::at_expiry, at_expiry>("at-expiry", kPut | kPatch | kSchedule),
+    option<&JobOptions::at_expiry, at_expiry>("at-expiry", kPut | kPatch),
     Option{"key", kPut, [](const JobOptions& options) { return !options.key.empty(); },
            [](JobOptions& options, std::string_view text) { options.key = key(text); }},
     option<&JobOptions::on_conflict, on_conflict>("on-conflict", kPut),
     option<&JobOptions::key_window, duration>("key-window", kPut),
-    Option{"group", kPut | kTube | kGroup | kSchedule,
-           [](const JobOptions& options) { return !options.group.empty(); },
+    Option{"group", kPut, [](const JobOptions& options) { return !options.group.empty(); },
            [](JobOptions& options, std::string_view text) { options.group = group(text); }},
     Option{
-        "attributes", kPut | kPatch | kSchedule,
+        "attributes", kPut | kPatch,
         [](const JobOptions& options) { return !options.attributes.empty(); },
         [](JobOptions& options, std::string_view text) { options.attributes = attributes(text); }},
-    option<&JobOptions::weight, weight>("weight", kTube | kGroup),
     option<&JobOptions::body, number_u32>("body", kPatch),
-    option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube | kFail | kSchedule),
-    option<&JobOptions::backoff, backoff>("backoff", kPut | kTube | kSchedule),
-    option<&JobOptions::jitter, percent>("jitter", kPut | kTube | kSchedule),
-    option<&JobOptions::lost_fails, lost_fails>("lost", kPut | kTube | kSchedule),
-    option<&JobOptions::refuses_puts, refuses_puts>("puts", kTube),
-    option<&JobOptions::max_running, number_u32>("max-running", kTube | kGroup),
-    option<&JobOptions::rate, rate>("rate", kTube | kGroup),
-    option<&JobOptions::burst, burst>("burst", kTube | kGroup),
-    option<&JobOptions::put_rate, rate>("put-rate", kTube),
-    option<&JobOptions::put_burst, burst>("put-burst", kTube),
-    option<&JobOptions::retention, retention>("retention", kTube),
+    option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kFail),
+    option<&JobOptions::backoff, backoff>("backoff", kPut),
+    option<&JobOptions::jitter, percent>("jitter", kPut),
+    option<&JobOptions::lost_fails, lost_fails>("lost", kPut),
     option<&JobOptions::buried, yes>("buried", kPut),
     option<&JobOptions::ask, ask>("reserved", kCancel),
     Option{"once", kBatch, [](const JobOptions& options) { return !options.once.empty(); },
@@ -217,43 +160,25 @@ const Option* find_option(std::string_view name, OptionsOf of) {
   });
 }
 
-// Settings of a group and of the tube itself may not be mixed.
-void check_settings(const JobOptions& options) {
-  if (options.weight && options.group.empty()) refuse_option("weight: needs a group");
-  if (options.group.empty()) return;
-  for (const Option& option : kOptions) {
-    if ((option.of & kGroup) == 0 && option.is_set(options))
-      refuse_option(fmt::format("{}: does not go with group", option.name));
-  }
-}
-
 void check_expiry(const JobOptions& options, OptionsOf of) {
   if (options.expires_in && options.expires_at)
     refuse_option("expires-at: does not go with expires-in");
-  if (options.expires_in == 0)
-    refuse_option(of == OptionsOf::kSchedule
-                      ? "expires-in: 0 is not allowed; without it no job expires"
-                      : "expires-in: 0 is not allowed; expires-at=never is");
+  if (options.expires_in == 0) refuse_option("expires-in: 0 is not allowed; expires-at=never is");
   if (!options.at_expiry || options.expires_in || options.expires_at) return;
   if (of == OptionsOf::kPut) refuse_option("at-expiry: needs expires-in or expires-at");
-  if (of == OptionsOf::kSchedule) refuse_option("at-expiry: needs expires-in");
 }
 
-void set_rate(const std::optional<JobOptions::Rate>& rate,
-              const std::optional<std::uint32_t>& burst, std::string_view needs,
-              queue::Limits& limits) {
-  if (rate) {
-    limits.rate = rate->rate;
-    limits.period = rate->period;
-    limits.burst = limits.rate == 0 ? 0 : std::max<std::uint64_t>(limits.burst, 1);
-  }
-  if (!burst) return;
-  if (limits.rate == 0) refuse_option(std::string(needs));
-  limits.burst = *burst;
+// Throws if the options do not go together.
+void check(const JobOptions& options, OptionsOf of) {
+  if (options.delay && options.due) refuse_option("due: does not go with delay");
+  if (options.window && options.once.empty()) refuse_option("window: needs once");
+  check_expiry(options, of);
+  const bool has_key = !options.key.empty() || of == OptionsOf::kBatch;
+  if (options.on_conflict && !has_key) refuse_option("on-conflict: needs a key");
+  if (options.key_window && !has_key) refuse_option("key-window: needs a key");
 }
 
-}  // namespace
-
+// Returns the names of all options of the command, separated by spaces.
 std::string option_names(OptionsOf of) {
   std::string names;
   for (const Option& option : kOptions) {
@@ -262,7 +187,8 @@ std::string option_names(OptionsOf of) {
   return names;
 }
 
-bool read_job_option(const OptionText& part, OptionsOf of, JobOptions& options) {
+// Reads one option. Returns false if the command has no such option.
+bool read_option(const OptionText& part, OptionsOf of, JobOptions& options) {
   const std::string_view name = part.name;
   const auto* const found = find_option(name, of);
   if (found == kOptions.end()) return false;
@@ -276,22 +202,23 @@ bool read_job_option(const OptionText& part, OptionsOf of, JobOptions& options) 
   return true;
 }
 
-void apply(const JobOptions& options, queue::RetryPolicy& policy) {
-  policy.max_attempts = options.max_attempts.value_or(policy.max_attempts);
+queue::RetryPolicy retry_of(const JobOptions& options) {
+  queue::RetryPolicy policy{.max_attempts = options.max_attempts.value_or(0),
+                            .jitter = options.jitter.value_or(0),
+                            .lost_fails = options.lost_fails.value_or(false)};
   if (options.backoff) {
     policy.backoff = options.backoff->first;
     policy.backoff_max = options.backoff->longest;
   }
-  policy.jitter = options.jitter.value_or(policy.jitter);
-  policy.lost_fails = options.lost_fails.value_or(policy.lost_fails);
-}
-
-queue::PutOrder put_order(const JobOptions& options) {
-  queue::RetryPolicy retry;
-  apply(options, retry);
   const bool names_one =
       options.max_attempts || options.backoff || options.jitter || options.lost_fails;
-  retry.counts_empty = names_one && retry == queue::RetryPolicy();
+  policy.counts_empty = names_one && policy == queue::RetryPolicy();
+  return policy;
+}
+
+}  // namespace
+
+queue::PutOrder put_order(const JobOptions& options) {
   return {.priority = options.priority.value_or(kUsualPriority),
           .due_in = options.delay.value_or(0),
           .due_at = options.due,
@@ -300,7 +227,7 @@ queue::PutOrder put_order(const JobOptions& options) {
           .on_conflict = options.on_conflict.value_or(OnConflict::kReject),
           .key_window = options.key_window.value_or(0),
           .group = options.group,
-          .retry = retry,
+          .retry = retry_of(options),
           .attributes = options.attributes,
           .expires_in = options.expires_in.value_or(0),
           .expires_at = options.expires_at,
@@ -323,34 +250,15 @@ void set_defaults(std::string_view defaults, JobOptions& options) {
   }
 }
 
-void apply(const JobOptions& options, queue::Limits& limits) {
-  limits.max_running = options.max_running.value_or(limits.max_running);
-  set_rate(options.rate, options.burst, "burst: needs a rate", limits);
-}
-
-void apply_put_rate(const JobOptions& options, queue::Limits& limits) {
-  set_rate(options.put_rate, options.put_burst, "put-burst: needs a put-rate", limits);
-}
-
 JobOptions parse_job_options(std::string_view text, OptionsOf of) {
   JobOptions options;
   while (const auto option = take_option(text)) {
-    if (!read_job_option(*option, of, options))
+    if (!read_option(*option, of, options))
       refuse_option(
           fmt::format("{}: no such option; there are {}", quoted(option->name), option_names(of)));
   }
   check(options, of);
   return options;
-}
-
-void check(const JobOptions& options, OptionsOf of) {
-  if (of == OptionsOf::kTube) check_settings(options);
-  if (options.delay && options.due) refuse_option("due: does not go with delay");
-  if (options.window && options.once.empty()) refuse_option("window: needs once");
-  check_expiry(options, of);
-  const bool has_key = !options.key.empty() || of == OptionsOf::kBatch;
-  if (options.on_conflict && !has_key) refuse_option("on-conflict: needs a key");
-  if (options.key_window && !has_key) refuse_option("key-window: needs a key");
 }
 
 }  // namespace carillon::server::beanstalk

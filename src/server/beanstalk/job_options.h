@@ -4,48 +4,38 @@
 //   JobOptions options = parse_job_options("delay=30s key=invoice-7 pri=0", OptionsOf::kPut);
 //   options.delay == 30'000; options.key == "invoice-7"; options.priority == 0;
 //
-//   option         value                                                           of
-//   pri            0 (most urgent) to 4294967295                                   put patch fail
-//                                                                                  bury release
-//   delay          a duration from now (text/duration.h): 250ms, 3s, 1h30m, 40d   put patch fail
-//                                                                                  release
-//   due            a moment: milliseconds since 1970, or RFC 3339                  put patch
+//   option         value                                                         of
+//   pri            0 (most urgent) to 4294967295                                 put patch fail
+//                                                                                release
+//   delay          a duration from now (text/duration.h): 250ms, 3s, 1h30m, 40d  put patch fail
+//                                                                                release
+//   due            a moment: milliseconds since 1970, or RFC 3339                put patch
 //                  (server/text/timestamp.h)
-//   ttr            a duration of 1s to 4294967295s                                 put patch
-//   spread         a duration: due later by a part of it                           put
-//   expires-in     a duration from now                                             put patch
-//   expires-at     a moment, as due, or never                                      put patch
-//   at-expiry      drop or dead                                                    put patch
-//   key            kKeyRule (server/beanstalk/command.h)                           put
-//   on-conflict    reject, ignore, replace, keep-due or debounce                   put
-//   key-window     a duration                                                      put
-//   group          as a key                                                        put tube
-//   attributes     a JSON object without a space (server/api/attributes.h)             put patch
-//   weight         1 to 1000000; needs a group                                     tube
-//   body           how many bytes the new body has, which follows                  patch
-//   max-attempts   0 (no last one) to 4294967295                                   put tube fail
-//   backoff        a duration, or the first and the longest: 1s..1h                put tube
-//   jitter         0% to 100%                                                      put tube
-//   lost           fails or returns                                                put tube
-//   puts           refused or taken                                                tube
-//   max-running    0 (no limit) to 4294967295                                      tube
-//   rate           0, or a number and a duration: 100/1m                           tube
-//   burst          1 to 1000000                                                    tube
-//   put-rate       as rate                                                         tube
-//   put-burst      as burst                                                        tube
-//   retention      0 (for ever), or a duration                                     tube
-//   buried         yes or no                                                       put
-//   reserved       refuse or ask                                                   cancel
-//   once           as a key                                                        batch
-//   window         a duration                                                      batch
-//   timeout        a duration                                                      reserve
+//   ttr            a duration of 1s to 4294967295s                               put patch
+//   spread         a duration: due later by a part of it                         put
+//   expires-in     a duration from now                                           put patch
+//   expires-at     a moment, as due, or never                                    put patch
+//   at-expiry      drop or dead                                                  put patch
+//   key            kKeyRule (server/api/names.h)                                 put
+//   on-conflict    reject, ignore, replace, keep-due or debounce                 put
+//   key-window     a duration                                                    put
+//   group          as a key                                                      put
+//   attributes     a JSON object without a space (server/api/attributes.h)       put patch
+//   body           how many bytes the new body has, which follows                patch
+//   max-attempts   0 (no last one) to 4294967295                                 put fail
+//   backoff        a duration, or the first and the longest: 1s..1h              put
+//   jitter         0% to 100%                                                    put
+//   lost           fails or returns                                              put
+//   buried         yes or no                                                     put
+//   reserved       refuse or ask                                                 cancel
+//   once           as a key                                                      batch
+//   window         a duration                                                    batch
+//   timeout        a duration                                                    reserve
 //
 // (put: put-job, and each job of put-jobs; batch: the line of put-jobs, which has those of put-job
-// but `key`, too; patch: patch-job; fail: fail-job; release: release-jobs; tube: set-tube; cancel:
-// cancel-job; reserve: reserve-jobs; bury: bury-job.) set-schedule has of put-job pri, ttr, spread,
-// expires-in, at-expiry, group, attributes, max-attempts, backoff, jitter and lost. Nothing is
-// clamped: a value out of its range is refused, as is an option that is not known, comes twice, or
-// does not go with another one. Thread safety: pure.
+// but `key`, too; patch: patch-job; fail: fail-job; release: release-jobs; cancel: cancel-job;
+// reserve: reserve-jobs.) Nothing is clamped: a value out of its range is refused, as is an option
+// that is not known, comes twice, or does not go with another one. Thread safety: pure.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +44,7 @@
 #include <string_view>
 
 #include "carillon/queue/engine.h"
-#include "server/api/option_values.h"
+#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 
@@ -71,7 +61,6 @@ struct JobOptions {
   std::optional<queue::OnConflict> on_conflict = {};
   std::optional<queue::Millis> key_window = {};
   std::string_view group = {};  // points into the text
-  std::optional<std::uint32_t> weight = {};
   std::optional<std::uint32_t> body = {};
   struct Backoff {
     queue::Millis first = 0;
@@ -82,17 +71,6 @@ struct JobOptions {
   std::optional<Backoff> backoff = {};
   std::optional<std::uint32_t> jitter = {};
   std::optional<bool> lost_fails = {};
-  std::optional<bool> refuses_puts = {};
-  struct Rate {
-    std::uint64_t rate = 0;
-    queue::Millis period = 0;
-  };
-  std::optional<std::uint32_t> max_running = {};
-  std::optional<Rate> rate = {};
-  std::optional<std::uint32_t> burst = {};
-  std::optional<Rate> put_rate = {};
-  std::optional<std::uint32_t> put_burst = {};
-  std::optional<queue::Millis> retention = {};
   std::optional<bool> buried = {};
   std::optional<bool> ask = {};
   std::string_view once = {};  // points into the text
@@ -100,39 +78,22 @@ struct JobOptions {
   std::optional<queue::Millis> timeout = {};
 };
 
-// Sets in `policy` what the options name.
-void apply(const JobOptions& options, queue::RetryPolicy& policy);
-// The same for limits. Throws std::invalid_argument, as below, for a burst without a rate.
-void apply(const JobOptions& options, queue::Limits& limits);
-// The same for the rate of puts (queue::TubeSettings).
-void apply_put_rate(const JobOptions& options, queue::Limits& limits);
-
 // Returns what the options of a put ask for. The key and the group point to the same bytes as those
 // of the options.
 queue::PutOrder put_order(const JobOptions& options);
 
-enum class OptionsOf : std::uint16_t {
+enum class OptionsOf : std::uint8_t {
   kPut = 1,
   kPatch = 2,
-  kTube = 4,
-  kFail = 8,
-  kCancel = 16,
-  kBatch = 32,
-  kReserve = 64,
-  kBury = 128,
-  kSchedule = 256,
-  kRelease = 512,
+  kFail = 4,
+  kCancel = 8,
+  kBatch = 16,
+  kReserve = 32,
+  kRelease = 64,
 };
 
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.
 JobOptions parse_job_options(std::string_view text, OptionsOf of);
-
-// The same for a command that has other options, too: reads one option, or returns false if it is
-// not one of these. When all are read, check() throws if they do not go together.
-bool read_job_option(const OptionText& part, OptionsOf of, JobOptions& options);
-void check(const JobOptions& options, OptionsOf of);
-// The names of all of them, separated by spaces.
-std::string option_names(OptionsOf of);
 
 // For a job of a batch: sets in `options` what `defaults` names and they do not. REQUIRES:
 // `defaults` are options of kBatch.

@@ -24,24 +24,20 @@ void Session::close() {
   if (state_ == State::kClosed) return;
   if (state_ == State::kKicking) answer_kick();
   if (state_ == State::kEachJob) answer_each();
-  if (state_ == State::kChanging) answer_bulk();
   if (state_ == State::kPieces) give_up_large_body();
   state_ = State::kClosed;
   body_ = {};
-  page_.reset();
   Counters& counters = service_.counters();
   --counters.connections;
   counters.producers -= producer_ ? 1u : 0u;
   counters.workers -= worker_ ? 1u : 0u;
-  service_.checkpoint().end(client_);
   service_.bodies().forget(client_);
   service_.engine().disconnect(client_, service_.now());
 }
 
 Session::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
-  const bool waits = state_ == State::kWaiting || state_ == State::kReading;
-  if (waits || state_ == State::kCheckpoint) return Wants::kDelivery;
+  if (state_ == State::kWaiting || state_ == State::kReading) return Wants::kDelivery;
   if (service_.are_too_many_unsent(replies_.bytes())) return Wants::kRoom;
   if (no_room_) return Wants::kStore;
   return turn_over_ ? Wants::kTurn : Wants::kInput;
@@ -55,7 +51,7 @@ bool Session::mid_command() const {
 void Session::count_memory() {
   const bool has_body = state_ == State::kBody || state_ == State::kPieces ||
                         state_ == State::kReading || state_ == State::kSending ||
-                        state_ == State::kPaging || state_ == State::kGathering;
+                        state_ == State::kGathering;
   if (!has_body) held_ = 0;
   const std::size_t replies = replies_.memory();
   memory_.set(held_ + (replies > kOwnReplies ? replies - kOwnReplies : 0));
@@ -73,8 +69,7 @@ bool Session::may_hold(std::size_t bytes, std::size_t own) {
 }
 
 bool Session::is_at_work() const {
-  if (state_ == State::kClosed) return false;
-  return service_.engine().holds_jobs(client_) || service_.checkpoint().held_by(client_);
+  return state_ != State::kClosed && service_.engine().holds_jobs(client_);
 }
 
 void Session::end_of_input() {
@@ -118,7 +113,6 @@ void Session::release(const Command& c) {
 
 bool Session::in_long_command() const {
   return state_ == State::kKicking || state_ == State::kPeeking || state_ == State::kListing ||
-         state_ == State::kPaging || state_ == State::kChanging || state_ == State::kCounting ||
          state_ == State::kSending || state_ == State::kGathering || state_ == State::kEachJob;
 }
 
@@ -130,16 +124,10 @@ void Session::go_on() {
       return go_on_peeking();
     case State::kListing:
       return go_on_listing();
-    case State::kPaging:
-      return go_on_paging();
     case State::kGathering:
       return go_on_gathering();
     case State::kEachJob:
       return go_on_with_each();
-    case State::kChanging:
-      return go_on_changing();
-    case State::kCounting:
-      return go_on_counting();
     default:
       return go_on_sending();
   }
@@ -152,21 +140,6 @@ void Session::go_on_peeking() {
     if (peek_.done) return find(peek_.found);
     state_ = State::kPeeking;
   });
-}
-
-void Session::checkpoint(const Command&) {
-  using Begun = CheckpointLease::Begun;
-  const Begun begun = service_.checkpoint().begin(client_);
-  if (begun == Begun::kInMemory) return replies_.add(0, "IN_MEMORY\r\n");
-  if (begun == Begun::kBusy) return replies_.add(0, "BUSY\r\n");
-  state_ = State::kCheckpoint;
-}
-
-void Session::checkpoint_made(const CheckpointResult& result) {
-  state_ = State::kLine;
-  if (!result.checkpoint) return answer_store_failure(result.error);
-  const std::string& path = result.checkpoint->path;
-  replies_.add(0, "CHECKPOINT ", result.checkpoint->number, " ", path.size(), kEnd, path, kEnd);
 }
 
 // --- Replies.

@@ -13,9 +13,8 @@
 // taken, and nothing is deleted, released, buried or kicked: a client that is faster than the disk
 // waits, and no other client does.
 //
-// Time. A long command (kick, peek-delayed, list-tubes, list-jobs, the reply with a large body, a
-// batch that reserves, releases or deletes) is carried out in steps, so that it can stop in the
-// middle.
+// Time. A long command (kick, peek-delayed, list-tubes, the reply with a large body, a batch that
+// reserves, releases or deletes) is carried out in steps, so that it can stop in the middle.
 //
 // Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
 // which decides whether the body is kept or discarded, take_body() collects the body, and
@@ -40,15 +39,11 @@
 #include <string_view>
 #include <utility>
 
-#include "carillon/queue/due_counts.h"
-#include "carillon/queue/job_bulk.h"
 #include "server/api/caller.h"
 #include "server/beanstalk/batch.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
-#include "server/beanstalk/job_page.h"
 #include "server/beanstalk/protocol_detector.h"
-#include "server/beanstalk/schedule_options.h"
 #include "server/net/protocol.h"
 #include "server/service.h"
 
@@ -72,7 +67,6 @@ class Session final : public Protocol {
   void end_of_input() override;
   void deliver(const queue::Delivery& delivery) override;
   void body_read(const Body& body) override;
-  void checkpoint_made(const CheckpointResult& result) override;
   // The client's reserved jobs become ready. A kick that is under way ends, and its reply counts
   // what it has done.
   void close() override;
@@ -92,23 +86,19 @@ class Session final : public Protocol {
 
  private:
   enum class State : std::uint8_t {
-    kLine,        // a command line is next
-    kLongLine,    // a line that is too long is being discarded, up to its end
-    kBody,        // the body of put_ is next
-    kPieces,      // the same, if the body is a large one
-    kSwallow,     // the body of a put that was refused is being discarded
-    kWaiting,     // a reserve waits
-    kReading,     // the body for a reply is being read
-    kSending,     // a reply has a part of its large body, and more of it is next
-    kCheckpoint,  // a checkpoint is being made
-    kKicking,     // kick_ is under way
-    kPeeking,     // peek_ is under way
-    kListing,     // the list of all tubes is being answered
-    kPaging,      // page_ is being made
-    kGathering,   // gathered_ gets more jobs
-    kEachJob,     // each_ is under way
-    kChanging,    // bulk_ is under way
-    kCounting,    // due_ is under way
+    kLine,       // a command line is next
+    kLongLine,   // a line that is too long is being discarded, up to its end
+    kBody,       // the body of put_ is next
+    kPieces,     // the same, if the body is a large one
+    kSwallow,    // the body of a put that was refused is being discarded
+    kWaiting,    // a reserve waits
+    kReading,    // the body for a reply is being read
+    kSending,    // a reply has a part of its large body, and more of it is next
+    kKicking,    // kick_ is under way
+    kPeeking,    // peek_ is under way
+    kListing,    // the list of all tubes is being answered
+    kGathering,  // gathered_ gets more jobs
+    kEachJob,    // each_ is under way
     kClosed,
   };
 
@@ -130,14 +120,19 @@ class Session final : public Protocol {
   std::string lacks_watched();
   void dispatch(const Command& command);
 
+  // Whether a verb appends to the store in the step that reads its line. If it does, the line waits
+  // until the store has room. A put and a kick append in later steps, which wait themselves.
+  enum class AppendsAtOnce : std::uint8_t { kNotSaid, kNo, kYes };
   // What the session does for a verb, and what the verb needs of the client's token.
   struct VerbEntry {
     Verb verb;
     void (Session::*carry_out)(const Command& command);
     Rights rights;
+    AppendsAtOnce appends_at_once;
   };
   static const std::array<VerbEntry, kVerbs> kEntries;
   static const VerbEntry& entry_of(Verb verb);
+  static bool appends_at_once(Verb verb);
 
   // The commands that are one call of the engine (session_verbs.cpp).
   void refuse_unknown(const Command& command);
@@ -173,13 +168,7 @@ class Session final : public Protocol {
   void begin_fail(const Command& command);
   void fail_job(std::string_view error);
   void touch_job(const Command& command);
-  void story_job(const Command& command);
-  void set_tube(const Command& command);
-  void set_group(std::string_view tube, const JobOptions& options);
-  void stats_group(const Command& command);
   void peek_job(const Command& command);
-  void show_job(const Command& command);
-  void bury_job(const Command& command);
   void begin_patch(const Command& command);
   void patch_job(std::optional<std::string_view> body);
   void answer(const queue::ChangeOutcome& outcome, std::string_view done, queue::JobId id);
@@ -194,26 +183,6 @@ class Session final : public Protocol {
   void add_gathered(const Body& body);
   void go_on_gathering();
   void answer_gathered();
-  void begin_set_schedule(const Command& command);
-  void set_schedule(std::string_view body);
-  // delete-schedule, pause-schedule, resume-schedule
-  void change_schedule(const Command& command);
-  void trigger_schedule(const Command& command);
-  void stats_schedule(const Command& command);
-  void show_schedule(const Command& command);
-  void list_schedules(const Command& command);
-  void answer_list(const std::string& list);
-  void list_groups(const Command& command);
-  void list_jobs(const Command& command);
-  void go_on_paging();
-  bool add_next_job(std::optional<Body> body);
-  void page_body_read(const Body& body);
-  // cancel-jobs, retry-jobs, move-jobs, spread-jobs
-  void change_jobs(const Command& command);
-  void go_on_changing();
-  void answer_bulk();
-  void due_counts(const Command& command);
-  void go_on_counting();
   void finish_put(std::string_view body_and_end);
   void begin_large_put();
   bool refuse_fast_put();
@@ -244,7 +213,6 @@ class Session final : public Protocol {
   void go_on_choosing();
   void list_watched(const Command& command);
   void answer_kick();
-  void checkpoint(const Command& command);
   void pause(const Command& command);
   // Adds an operator's action to the audit.
   void audit(std::string_view action, std::string_view target, std::string outcome);
@@ -259,7 +227,6 @@ class Session final : public Protocol {
     kReserveJobs,
     kReserveJob,
     kPeek,
-    kPage,
   };
   void fetch(Asked asked, const queue::JobView& job);
   void answer_body(const Body& body);
@@ -325,24 +292,20 @@ class Session final : public Protocol {
   std::size_t held_ = 0;
   MemoryPool::Share memory_;
 
-  Command put_;                                // kBody: the put, or patch, whose body is next;
-  JobOptions options_;                         // and its options, if it is put-job or patch-job;
-  std::string key_;                            // and what they name; or a schedule's name,
-  std::unique_ptr<ScheduleOptions> schedule_;  // and what is asked for, if it is set-schedule
+  Command put_;             // kBody: the put, or patch, whose body is next;
+  JobOptions options_;      // and its options, if it is put-job or patch-job;
+  std::string key_;         // and what they name
   std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
   queue::LargeBody large_;  // kPieces; body_ has the part of the next piece that came
   // kLongLine: what follows the line. kSwallow: the body has ended with CR LF, so far.
   Command::Body after_line_ = Command::Body::kNone;
   bool ends_well_ = true;
-  std::uint64_t left_ = 0;         // kSwallow: bytes still to be discarded; kListing: names to come
-  std::string_view reply_;         // kSwallow: the reply after that
-  queue::Kick kick_;               // kKicking
-  queue::DelayedPeek peek_;        // kPeeking
-  std::unique_ptr<JobPage> page_;  // kPaging, and kReading for a body of it
+  std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come
+  std::string_view reply_;   // kSwallow: the reply after that
+  queue::Kick kick_;         // kKicking
+  queue::DelayedPeek peek_;  // kPeeking
   std::unique_ptr<GatheredJobs> gathered_;  // for a reserve-jobs
   std::unique_ptr<EachJob> each_;           // kEachJob
-  std::unique_ptr<queue::JobBulk> bulk_;    // kChanging
-  std::unique_ptr<queue::DueCounts> due_;   // kCounting
   Asked asked_{};                           // kReading, kSending: what for,
   queue::JobView job_;                      // and the job whose body it is,
   std::uint32_t sent_ = 0;                  // and how much of it the reply has

@@ -1,7 +1,4 @@
-// The commands about attempts: fail-job, touch-job and story-job; and those about what is set for a
-// tube and its groups: set-tube and stats-group (session.h).
-#include <fmt/format.h>
-
+// The commands about attempts, fail-job and touch-job; and stats-tube (session.h).
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -61,56 +58,10 @@ void Session::touch_job(const Command& c) {
   answer(outcome, engine.cancel_asked(client_, c.id) ? "CANCEL_ASKED\r\n" : "TOUCHED\r\n");
 }
 
-void Session::story_job(const Command& c) {
-  const auto story = service_.engine().story(service_.now(), c.id);
-  if (!story) return answer_not_found();
-  answer_yaml(service_.engine().last_sequence(), story_yaml(*story));
-}
-
-void Session::set_tube(const Command& c) {
-  const std::optional<JobOptions> options = options_of(c, OptionsOf::kTube);
-  if (!options) return;
-  if (!options->group.empty()) return set_group(c.tube, *options);
-  queue::TubeSettings settings = service_.engine().tube_settings(c.tube);
-  apply(*options, settings.retry);
-  settings.refuses_puts = options->refuses_puts.value_or(settings.refuses_puts);
-  settings.retention = options->retention.value_or(settings.retention);
-  try {
-    apply(*options, settings.limits);
-    apply_put_rate(*options, settings.put_rate);
-  } catch (const std::invalid_argument& error) {
-    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
-  }
-  const queue::Sequence sequence = service_.engine().set_tube(service_.now(), c.tube, settings);
-  replies_.add(sequence, "SET\r\n");
-  audit("tube:patch", c.tube, "done");
-}
-
-void Session::set_group(std::string_view tube, const JobOptions& options) {
-  queue::Engine& engine = service_.engine();
-  const queue::Now now = service_.now();
-  const auto before = engine.group_stats(now, tube, options.group);
-  queue::GroupSettings settings = before ? before->settings : queue::GroupSettings();
-  settings.weight = options.weight.value_or(settings.weight);
-  try {
-    apply(options, settings.limits);
-  } catch (const std::invalid_argument& error) {
-    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
-  }
-  replies_.add(engine.set_group(now, tube, options.group, settings), "SET\r\n");
-  audit("group:patch", fmt::format("{}, {}", tube, options.group), "done");
-}
-
 void Session::stats_tube(const Command& c) {
   const auto stats = service_.engine().tube_stats(service_.now(), c.tube);
   if (!stats) return answer_not_found();
   answer_yaml(0, tube_stats_yaml(*stats));
-}
-
-void Session::stats_group(const Command& c) {
-  const auto stats = service_.engine().group_stats(service_.now(), c.tube, c.key);
-  if (!stats) return answer_not_found();
-  answer_yaml(0, group_stats_yaml(c.tube, c.key, *stats));
 }
 
 }  // namespace carillon::server::beanstalk

@@ -80,7 +80,6 @@ void Session::refuse_to_send() {
 
 void Session::body_read(const Body& body) {
   if (state_ != State::kReading) return;
-  if (asked_ == Asked::kPage) return page_body_read(body);
   if (sent_ > 0) return send_piece(body);
   state_ = State::kLine;
   or_answer_failure([&] {
@@ -104,8 +103,6 @@ void Session::answer_body(const Body& body) {
       return answer_reserved_job(body);
     case Asked::kPeek:
       return answer_found(body);
-    case Asked::kPage:
-      break;
   }
 }
 

@@ -11,15 +11,6 @@ namespace {
 // The clock is read at least once in this many steps.
 constexpr unsigned kStepsPerReading = 8;
 
-// A kick and a put append only in later steps.
-bool appends_at_once(Verb verb) {
-  return verb == Verb::kDelete || verb == Verb::kRelease || verb == Verb::kReleaseMs ||
-         verb == Verb::kBury || verb == Verb::kBuryJob || verb == Verb::kKickJob ||
-         verb == Verb::kCancelJob || verb == Verb::kPatchJob || verb == Verb::kSetTube ||
-         verb == Verb::kDeleteSchedule || verb == Verb::kPauseSchedule ||
-         verb == Verb::kResumeSchedule || verb == Verb::kTriggerSchedule;
-}
-
 }  // namespace
 
 std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
@@ -34,8 +25,7 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
       break;
     }
     const bool appends = state_ == State::kBody || state_ == State::kPieces ||
-                         state_ == State::kKicking || state_ == State::kEachJob ||
-                         (state_ == State::kChanging && !bulk_->dry_run);
+                         state_ == State::kKicking || state_ == State::kEachJob;
     if (appends && !service_.store_has_room()) {
       no_room_ = true;
       break;
@@ -66,15 +56,11 @@ std::size_t Session::take(std::string_view bytes) {
     case State::kWaiting:
     case State::kReading:
     case State::kSending:
-    case State::kCheckpoint:
     case State::kKicking:
     case State::kPeeking:
     case State::kListing:
-    case State::kPaging:
     case State::kGathering:
     case State::kEachJob:
-    case State::kChanging:
-    case State::kCounting:
     case State::kClosed:
       break;
   }

@@ -1,5 +1,5 @@
-// The commands that name a job by its id or key: cancel-job, patch-job, bury-job, peek-job and
-// show-job (session.h).
+// The commands that name a job by its id or key: cancel-job, patch-job and peek-job; and stats-job
+// (session.h).
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -24,14 +24,6 @@ void Session::stats_job(const Command& c) {
   answer_yaml(stats->durable_at, job_stats_yaml(*stats));
 }
 
-void Session::show_job(const Command& c) {
-  const auto id = named_job(c);
-  if (!id) return answer_not_found();
-  const auto stats = service_.engine().job_stats(service_.now(), *id);
-  if (!stats) return answer_not_found();
-  answer_yaml(stats->durable_at, shown_job_yaml(*stats));
-}
-
 // Returns the options of a command that has no body. None if one is wrong; then the client has got
 // the error.
 std::optional<JobOptions> Session::options_of(const Command& c, OptionsOf of) {
@@ -45,14 +37,6 @@ void Session::cancel_job(const Command& c) {
   if (!id) return answer_not_found();
   const bool ask = options->ask.value_or(false);
   answer(service_.engine().cancel(service_.now(), *id, ask), "CANCELLED ", *id);
-}
-
-void Session::bury_job(const Command& c) {
-  const std::optional<JobOptions> options = options_of(c, OptionsOf::kBury);
-  if (!options) return;
-  const auto id = named_job(c);
-  if (!id) return answer_not_found();
-  answer(service_.engine().bury_job(service_.now(), *id, options->priority), "BURIED ", *id);
 }
 
 void Session::begin_patch(const Command& c) {

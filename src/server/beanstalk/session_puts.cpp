@@ -109,7 +109,6 @@ void Session::finish_put(std::string_view body_and_end) {
   body_and_end.remove_suffix(kEnd.size());
   if (put_.verb == Verb::kPatchJob) return patch_job(body_and_end);
   if (put_.verb == Verb::kFailJob) return fail_job(body_and_end);
-  if (put_.verb == Verb::kSetSchedule) return set_schedule(body_and_end);
   if (put_.verb == Verb::kPutJobs) return put_jobs(body_and_end);
   if (put_.verb == Verb::kDeleteJobs || put_.verb == Verb::kReleaseJobs)
     return begin_each(body_and_end);

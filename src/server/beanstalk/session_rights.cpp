@@ -58,12 +58,6 @@ std::string Session::lacks_tubes(const Command& command, Reach reach) {
     case Reach::kJob:
       if (command.key.empty()) return lacks_tube_of(command.id);
       return caller_.lacks_tube(engine.tube_in_use(client_));
-    case Reach::kSchedule: {
-      const auto found = engine.schedule(service_.now(), command.tube, 0);
-      if (!found) return {};
-      return caller_.lacks_tube_of(fmt::format("the schedule {}", command.tube),
-                                   found->record.schedule.tube);
-    }
     default:
       return {};
   }

@@ -18,98 +18,100 @@ bool takes_memory(Verb verb) {
     case Verb::kWatch:
     case Verb::kKick:
     case Verb::kKickJob:
-    case Verb::kCheckpoint:
-    case Verb::kListJobs:
-    case Verb::kListGroups:
-    case Verb::kSetTube:
-    case Verb::kRetryJobs:
-    case Verb::kMoveJobs:
-    case Verb::kSpreadJobs:
-    case Verb::kDueCounts:
       return true;
     default:
       return false;
   }
 }
 
-// The entries are in the order of Verb: so each verb has an entry, or the table does not compile.
-constexpr bool is_in_order(const auto& entries) {
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (entries[i].verb != static_cast<Verb>(i)) return false;
+// The entries are in the order of Verb, and each says whether it appends: so each verb has a whole
+// entry, or the table does not compile.
+constexpr bool is_whole(const auto& entries) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool says_it = static_cast<int>(entries[i].appends_at_once) != 0;
+    if (entries[i].verb != static_cast<Verb>(i) || !says_it) return false;
+  }
   return true;
 }
 
 }  // namespace
 
 constexpr std::array<Session::VerbEntry, kVerbs> Session::kEntries{{
-    {Verb::kUnknown, &Session::refuse_unknown, {Needs::kNothing, Reach::kNoTube}},
-    {Verb::kPut, &Session::begin_put, {Needs::kPut, Reach::kTubeInUse}},
-    {Verb::kPutMs, &Session::begin_put, {Needs::kPut, Reach::kTubeInUse}},
-    {Verb::kPutAt, &Session::begin_put, {Needs::kPut, Reach::kTubeInUse}},
-    {Verb::kPeek, &Session::peek, {Needs::kRead, Reach::kJob}},
-    {Verb::kPeekReady, &Session::peek_ready, {Needs::kRead, Reach::kTubeInUse}},
-    {Verb::kPeekDelayed, &Session::begin_peek_delayed, {Needs::kRead, Reach::kTubeInUse}},
-    {Verb::kPeekBuried, &Session::peek_buried, {Needs::kRead, Reach::kTubeInUse}},
-    {Verb::kReserve, &Session::reserve, {Needs::kWork, Reach::kWatched}},
-    {Verb::kReserveWithTimeout, &Session::reserve, {Needs::kWork, Reach::kWatched}},
-    {Verb::kReserveWithTimeoutMs, &Session::reserve, {Needs::kWork, Reach::kWatched}},
-    {Verb::kReserveJob, &Session::reserve_job, {Needs::kWork, Reach::kJob}},
-    {Verb::kDelete, &Session::remove, {Needs::kWork, Reach::kJob}},
-    {Verb::kRelease, &Session::release, {Needs::kWork, Reach::kJob}},
-    {Verb::kReleaseMs, &Session::release, {Needs::kWork, Reach::kJob}},
-    {Verb::kBury, &Session::bury, {Needs::kWork, Reach::kJob}},
-    {Verb::kKick, &Session::begin_kick, {Needs::kAdmin, Reach::kTubeInUse}},
-    {Verb::kKickJob, &Session::kick_job, {Needs::kAdmin, Reach::kJob}},
-    {Verb::kTouch, &Session::touch, {Needs::kWork, Reach::kJob}},
-    {Verb::kStats, &Session::stats, {Needs::kRead, Reach::kNoTube}},
-    {Verb::kStatsJob, &Session::stats_job, {Needs::kRead, Reach::kJob}},
-    {Verb::kStatsTube, &Session::stats_tube, {Needs::kRead, Reach::kTube}},
-    {Verb::kUse, &Session::use, {Needs::kToken, Reach::kTube}},
-    {Verb::kWatch, &Session::watch, {Needs::kWork, Reach::kTube}},
-    {Verb::kIgnore, &Session::ignore, {Needs::kToken, Reach::kNoTube}},
-    {Verb::kListTubes, &Session::list_tubes, {Needs::kRead, Reach::kChecked}},
-    {Verb::kListTubeUsed, &Session::list_used, {Needs::kToken, Reach::kNoTube}},
-    {Verb::kListTubesWatched, &Session::list_watched, {Needs::kToken, Reach::kNoTube}},
-    {Verb::kPauseTube, &Session::pause, {Needs::kAdmin, Reach::kTube}},
-    {Verb::kCheckpoint, &Session::checkpoint, {Needs::kAdmin, Reach::kAllTubes}},
-    {Verb::kPutJob, &Session::begin_put_job, {Needs::kPut, Reach::kTubeInUse}},
-    {Verb::kPatchJob, &Session::begin_patch, {Needs::kPut, Reach::kJob}},
-    {Verb::kCancelJob, &Session::cancel_job, {Needs::kPut, Reach::kJob}},
-    {Verb::kPeekJob, &Session::peek_job, {Needs::kRead, Reach::kJob}},
-    {Verb::kShowJob, &Session::show_job, {Needs::kRead, Reach::kJob}},
-    {Verb::kBuryJob, &Session::bury_job, {Needs::kAdmin, Reach::kJob}},
-    {Verb::kFailJob, &Session::begin_fail, {Needs::kWork, Reach::kJob}},
-    {Verb::kTouchJob, &Session::touch_job, {Needs::kWork, Reach::kJob}},
-    {Verb::kStoryJob, &Session::story_job, {Needs::kRead, Reach::kJob}},
-    {Verb::kSetTube, &Session::set_tube, {Needs::kAdmin, Reach::kTube}},
-    {Verb::kStatsGroup, &Session::stats_group, {Needs::kRead, Reach::kTube}},
-    {Verb::kNameClient, &Session::name_client, {Needs::kToken, Reach::kNoTube}},
-    {Verb::kPutJobs, &Session::begin_batch, {Needs::kPut, Reach::kTubeInUse}},
-    {Verb::kReserveJobs, &Session::reserve_jobs, {Needs::kWork, Reach::kWatched}},
-    {Verb::kDeleteJobs, &Session::begin_batch, {Needs::kWork, Reach::kChecked}},
-    {Verb::kReleaseJobs, &Session::begin_batch, {Needs::kWork, Reach::kChecked}},
-    {Verb::kSetSchedule, &Session::begin_set_schedule, {Needs::kPut, Reach::kChecked}},
-    {Verb::kDeleteSchedule, &Session::change_schedule, {Needs::kPut, Reach::kSchedule}},
-    {Verb::kPauseSchedule, &Session::change_schedule, {Needs::kPut, Reach::kSchedule}},
-    {Verb::kResumeSchedule, &Session::change_schedule, {Needs::kPut, Reach::kSchedule}},
-    {Verb::kTriggerSchedule, &Session::trigger_schedule, {Needs::kPut, Reach::kSchedule}},
-    {Verb::kStatsSchedule, &Session::stats_schedule, {Needs::kRead, Reach::kSchedule}},
-    {Verb::kShowSchedule, &Session::show_schedule, {Needs::kRead, Reach::kSchedule}},
-    {Verb::kListSchedules, &Session::list_schedules, {Needs::kRead, Reach::kAllTubes}},
-    {Verb::kListGroups, &Session::list_groups, {Needs::kRead, Reach::kTube}},
-    {Verb::kListJobs, &Session::list_jobs, {Needs::kRead, Reach::kTube}},
-    {Verb::kCancelJobs, &Session::change_jobs, {Needs::kAdmin, Reach::kTube}},
-    {Verb::kRetryJobs, &Session::change_jobs, {Needs::kAdmin, Reach::kTube}},
-    {Verb::kMoveJobs, &Session::change_jobs, {Needs::kAdmin, Reach::kTube}},
-    {Verb::kSpreadJobs, &Session::change_jobs, {Needs::kAdmin, Reach::kTube}},
-    {Verb::kDueCounts, &Session::due_counts, {Needs::kRead, Reach::kTube}},
-    {Verb::kAuth, &Session::show_token, {Needs::kNothing, Reach::kNoTube}},
-    {Verb::kQuit, &Session::quit, {Needs::kNothing, Reach::kNoTube}},
+    {Verb::kUnknown,
+     &Session::refuse_unknown,
+     {Needs::kNothing, Reach::kNoTube},
+     AppendsAtOnce::kNo},
+    {Verb::kPut, &Session::begin_put, {Needs::kPut, Reach::kTubeInUse}, AppendsAtOnce::kNo},
+    {Verb::kPutMs, &Session::begin_put, {Needs::kPut, Reach::kTubeInUse}, AppendsAtOnce::kNo},
+    {Verb::kPutAt, &Session::begin_put, {Needs::kPut, Reach::kTubeInUse}, AppendsAtOnce::kNo},
+    {Verb::kPeek, &Session::peek, {Needs::kRead, Reach::kJob}, AppendsAtOnce::kNo},
+    {Verb::kPeekReady, &Session::peek_ready, {Needs::kRead, Reach::kTubeInUse}, AppendsAtOnce::kNo},
+    {Verb::kPeekDelayed,
+     &Session::begin_peek_delayed,
+     {Needs::kRead, Reach::kTubeInUse},
+     AppendsAtOnce::kNo},
+    {Verb::kPeekBuried,
+     &Session::peek_buried,
+     {Needs::kRead, Reach::kTubeInUse},
+     AppendsAtOnce::kNo},
+    {Verb::kReserve, &Session::reserve, {Needs::kWork, Reach::kWatched}, AppendsAtOnce::kNo},
+    {Verb::kReserveWithTimeout,
+     &Session::reserve,
+     {Needs::kWork, Reach::kWatched},
+     AppendsAtOnce::kNo},
+    {Verb::kReserveWithTimeoutMs,
+     &Session::reserve,
+     {Needs::kWork, Reach::kWatched},
+     AppendsAtOnce::kNo},
+    {Verb::kReserveJob, &Session::reserve_job, {Needs::kWork, Reach::kJob}, AppendsAtOnce::kNo},
+    {Verb::kDelete, &Session::remove, {Needs::kWork, Reach::kJob}, AppendsAtOnce::kYes},
+    {Verb::kRelease, &Session::release, {Needs::kWork, Reach::kJob}, AppendsAtOnce::kYes},
+    {Verb::kReleaseMs, &Session::release, {Needs::kWork, Reach::kJob}, AppendsAtOnce::kYes},
+    {Verb::kBury, &Session::bury, {Needs::kWork, Reach::kJob}, AppendsAtOnce::kYes},
+    {Verb::kKick, &Session::begin_kick, {Needs::kAdmin, Reach::kTubeInUse}, AppendsAtOnce::kNo},
+    {Verb::kKickJob, &Session::kick_job, {Needs::kAdmin, Reach::kJob}, AppendsAtOnce::kYes},
+    {Verb::kTouch, &Session::touch, {Needs::kWork, Reach::kJob}, AppendsAtOnce::kNo},
+    {Verb::kStats, &Session::stats, {Needs::kRead, Reach::kNoTube}, AppendsAtOnce::kNo},
+    {Verb::kStatsJob, &Session::stats_job, {Needs::kRead, Reach::kJob}, AppendsAtOnce::kNo},
+    {Verb::kStatsTube, &Session::stats_tube, {Needs::kRead, Reach::kTube}, AppendsAtOnce::kNo},
+    {Verb::kUse, &Session::use, {Needs::kToken, Reach::kTube}, AppendsAtOnce::kNo},
+    {Verb::kWatch, &Session::watch, {Needs::kWork, Reach::kTube}, AppendsAtOnce::kNo},
+    {Verb::kIgnore, &Session::ignore, {Needs::kToken, Reach::kNoTube}, AppendsAtOnce::kNo},
+    {Verb::kListTubes, &Session::list_tubes, {Needs::kRead, Reach::kChecked}, AppendsAtOnce::kNo},
+    {Verb::kListTubeUsed, &Session::list_used, {Needs::kToken, Reach::kNoTube}, AppendsAtOnce::kNo},
+    {Verb::kListTubesWatched,
+     &Session::list_watched,
+     {Needs::kToken, Reach::kNoTube},
+     AppendsAtOnce::kNo},
+    {Verb::kPauseTube, &Session::pause, {Needs::kAdmin, Reach::kTube}, AppendsAtOnce::kNo},
+    {Verb::kPutJob, &Session::begin_put_job, {Needs::kPut, Reach::kTubeInUse}, AppendsAtOnce::kNo},
+    {Verb::kPatchJob, &Session::begin_patch, {Needs::kPut, Reach::kJob}, AppendsAtOnce::kYes},
+    {Verb::kCancelJob, &Session::cancel_job, {Needs::kPut, Reach::kJob}, AppendsAtOnce::kYes},
+    {Verb::kPeekJob, &Session::peek_job, {Needs::kRead, Reach::kJob}, AppendsAtOnce::kNo},
+    {Verb::kFailJob, &Session::begin_fail, {Needs::kWork, Reach::kJob}, AppendsAtOnce::kNo},
+    {Verb::kTouchJob, &Session::touch_job, {Needs::kWork, Reach::kJob}, AppendsAtOnce::kNo},
+    {Verb::kNameClient, &Session::name_client, {Needs::kToken, Reach::kNoTube}, AppendsAtOnce::kNo},
+    {Verb::kPutJobs, &Session::begin_batch, {Needs::kPut, Reach::kTubeInUse}, AppendsAtOnce::kNo},
+    {Verb::kReserveJobs,
+     &Session::reserve_jobs,
+     {Needs::kWork, Reach::kWatched},
+     AppendsAtOnce::kNo},
+    {Verb::kDeleteJobs, &Session::begin_batch, {Needs::kWork, Reach::kChecked}, AppendsAtOnce::kNo},
+    {Verb::kReleaseJobs,
+     &Session::begin_batch,
+     {Needs::kWork, Reach::kChecked},
+     AppendsAtOnce::kNo},
+    {Verb::kAuth, &Session::show_token, {Needs::kNothing, Reach::kNoTube}, AppendsAtOnce::kNo},
+    {Verb::kQuit, &Session::quit, {Needs::kNothing, Reach::kNoTube}, AppendsAtOnce::kNo},
 }};
 
 const Session::VerbEntry& Session::entry_of(Verb verb) {
-  static_assert(is_in_order(kEntries));
+  static_assert(is_whole(kEntries));
   return kEntries[static_cast<std::size_t>(verb)];
+}
+
+bool Session::appends_at_once(Verb verb) {
+  return entry_of(verb).appends_at_once == AppendsAtOnce::kYes;
 }
 
 void Session::dispatch(const Command& c) {

@@ -49,18 +49,6 @@ std::string text_field(std::string_view name, std::string_view text) {
                        : fmt::format("{}_base64: \"{}\"\n", name, to_base64(text));
 }
 
-std::string_view name_of(queue::Ending ending) {
-  switch (ending) {
-    case queue::Ending::kFailed:
-      return "failed";
-    case queue::Ending::kTimedOut:
-      return "timed-out";
-    case queue::Ending::kLost:
-      return "lost";
-  }
-  return "unknown";
-}
-
 class Yaml {
  public:
   // `begin`: the text to which the fields are added.
@@ -264,29 +252,6 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
   return yaml.take();
 }
 
-std::string group_stats_yaml(std::string_view tube, std::string_view name,
-                             const queue::GroupStats& group) {
-  Yaml yaml;
-  yaml.text("group", name)
-      .quoted("tube", tube)
-      .jobs_by_state(group.jobs)
-      .field("weight", group.settings.weight)
-      .limits(group.settings.limits);
-  return yaml.take();
-}
-
-std::string job_options_yaml(const queue::Schedule& schedule) {
-  Yaml yaml("");
-  if (!schedule.group.empty()) yaml.text("group", schedule.group);
-  yaml.policy(schedule.retry);
-  if (!schedule.attributes.empty()) yaml.text("attributes", schedule.attributes);
-  if (schedule.expires_in > 0) {
-    yaml.field("expires-in", fmt::format("{}ms", schedule.expires_in))
-        .field("at-expiry", name_of(schedule.at_expiry));
-  }
-  return yaml.take();
-}
-
 std::string job_stats_yaml(const queue::JobStats& job) {
   Yaml yaml;
   yaml.field("id", job.record.id)
@@ -314,28 +279,6 @@ std::string job_stats_yaml(const queue::JobStats& job) {
         .field("at-expiry", name_of(extras.at_expiry));
   }
   return yaml.take();
-}
-
-std::string shown_job_yaml(const queue::JobStats& job) {
-  std::string text = job_stats_yaml(job);
-  const auto add = [&text](std::string_view name, const auto& value) {
-    fmt::format_to(std::back_inserter(text), "{}: {}\n", name, value);
-  };
-  add("due", format_timestamp(job.due));
-  add("created", format_timestamp(job.record.created));
-  if (!job.worker.empty()) text += text_field("worker", job.worker);
-  add("body-bytes", job.record.body_bytes);
-  return text;
-}
-
-std::string story_yaml(const std::vector<queue::Attempt>& story) {
-  std::string text(kListHead);
-  for (const queue::Attempt& attempt : story) {
-    fmt::format_to(std::back_inserter(text), "- time: {}\n  ending: {}\n  {}  {}",
-                   format_timestamp(attempt.at), name_of(attempt.ending),
-                   text_field("worker", attempt.worker), text_field("error", attempt.error));
-  }
-  return text;
 }
 
 std::string list_yaml(const std::vector<std::string>& items) {

@@ -1,6 +1,5 @@
-// The YAML with which the session answers `stats`, `stats-job`, `stats-tube`, `stats-group` and the
-// `list-…` commands except list-jobs: beanstalkd's fields in beanstalkd's order, and Carillon's own
-// after them.
+// The YAML with which the session answers `stats`, `stats-job`, `stats-tube` and the `list-…`
+// commands: beanstalkd's fields in beanstalkd's order, and Carillon's own after them.
 #pragma once
 
 #include <string>
@@ -19,14 +18,7 @@ std::string_view name_of(queue::AtExpiry at_expiry);
 
 std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);
-std::string group_stats_yaml(std::string_view tube, std::string_view name,
-                             const queue::GroupStats& group);
-// The fields of a schedule's jobs that few jobs have.
-std::string job_options_yaml(const queue::Schedule& schedule);
 std::string job_stats_yaml(const queue::JobStats& job);
-// The same, followed by the fields of show-job.
-std::string shown_job_yaml(const queue::JobStats& job);
-std::string story_yaml(const std::vector<queue::Attempt>& story);
 // A list is its head and then, for each item, the item's head, the item, and a line's end.
 inline constexpr std::string_view kListHead = "---\n";
 inline constexpr std::string_view kItemHead = "- ";

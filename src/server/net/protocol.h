@@ -77,7 +77,7 @@ class Protocol {
   // Ends the wait for a body with the result of Service::bodies() for this client.
   virtual void body_read(const Body& body) = 0;
   // Ends the wait for a checkpoint with the result of CheckpointLease::poll() for this client.
-  virtual void checkpoint_made(const CheckpointResult& result) = 0;
+  virtual void checkpoint_made(const CheckpointResult&) {}
   // Ends the wait for the result of a trial of an endpoint (push::Pusher::try_out).
   virtual void tried(const push::PostResult&) {}
 

@@ -1,5 +1,5 @@
 // Reads options and their values (option_values.h).
-#include "server/api/option_values.h"
+#include "server/beanstalk/option_values.h"
 
 #include <fmt/format.h>
 
