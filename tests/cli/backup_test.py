@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import random
+import select
 import signal
 import subprocess
 import time
@@ -178,10 +179,12 @@ class WholeBackupTest(BackupCase):
         server = self.enterContext(
             daemon.carillon_serve(str(self.directory / "data"), "--idle-timeout", "1s")
         )
-        client = server.connect()
-        self.assertEqual(client.call(b"checkpoint").word, b"CHECKPOINT")
-        self.assertTrue(client.silent_for(2.5))
-        self.assertEqual(client.call(b"list-tube-used").line, b"USING default")
+        client = self.enterContext(contextlib.closing(server.http()))
+        client.request("POST", "/v1/checkpoint")
+        client.getresponse().read()
+        self.assertEqual(select.select([client.sock], [], [], 2.5)[0], [])
+        client.request("GET", "/healthz")
+        self.assertEqual(client.getresponse().status, 200)
 
 
 class RefusedBackupTest(BackupCase):
@@ -214,11 +217,10 @@ class RefusedBackupTest(BackupCase):
         self.assertEqual(self.left_over(), [])
 
     def test_a_second_one_at_the_same_time(self):
-        client = self.server.connect()
-        first = client.call(b"checkpoint")
-        self.assertEqual(first.word, b"CHECKPOINT")
-        self.assertTrue(os.path.exists(first.body.decode() + "/CURRENT"))
-        self.assertEqual(client.call(b"checkpoint").line, b"BUSY")
+        client = self.server.http()
+        client.request("POST", "/v1/checkpoint")
+        first = json.load(client.getresponse())
+        self.assertTrue(os.path.exists(first["path"] + "/CURRENT"))
         self.fails("carillon backup: another backup is running", "backup", self.target)
         client.close()
         self.carillon("backup", self.target)

@@ -148,8 +148,8 @@ TEST_F(StoreCheckSalvage, NoLostTubeGetsTheNameOfAnother) {
   SCOPED_TRACE(testing::PrintToString(report.left_out));
   EXPECT_EQ(report.jobs, kTubes);
   EXPECT_TRUE(tells(report,
-                    "Its jobs are in 'salvaged-500': check them, and put them with move-jobs where "
-                    "they belong; the schedule 'nightly' put its last job there, and puts the next "
+                    "Its jobs are in 'salvaged-500': check them, and move them where they belong; "
+                    "the schedule 'nightly' put its last job there, and puts the next "
                     "one into 'tube501'"));
   EXPECT_TRUE(tells(report, "Its jobs are in 'salvaged-501'"));
   EXPECT_TRUE(tells(report, "the tube 'tube501', which the schedule 'nightly' names, has no"));

@@ -3,6 +3,8 @@ Debian's beanstalkd."""
 
 import contextlib
 import fcntl
+import http.client
+import json
 import os
 import re
 import random
@@ -232,6 +234,16 @@ class Server:
                 return int(found[1])
             time.sleep(0.01)
         raise AssertionError(f"the server has no port for HTTP: {self.log()}")
+
+    def http(self, timeout: float = 20.0) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(HOST, self.http_port(), timeout=timeout)
+
+    def ask(self, method: str, path: str, fields: Optional[dict] = None):
+        """Asks the HTTP API, and returns the status and the answer's JSON."""
+        with contextlib.closing(self.http()) as connection:
+            connection.request(method, path, None if fields is None else json.dumps(fields))
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read() or "null")
 
     def log(self) -> str:
         """The last 4000 bytes of the output."""

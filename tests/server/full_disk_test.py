@@ -4,10 +4,12 @@ answered INTERNAL_ERROR, nothing is lost, and the server goes on by itself when 
 (disk_space_test.py has what --min-free-disk does before it comes so far.)
 """
 
+import contextlib
 import errno
 import functools
 import random
 import resource
+import select
 import time
 import unittest
 
@@ -122,11 +124,11 @@ class FullDiskTest(FaultCase):
             for job in sorted(jobs)[::100]:
                 self.assertEqual(client.call(b"peek %d" % job).body, LARGE)
             self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
-            backup = server.connect()
-            backup.send(b"checkpoint\r\n")
+            backup = self.enterContext(contextlib.closing(server.http()))
+            backup.request("POST", "/v1/checkpoint")
             client.stats()
-            self.assertEqual(backup.replies_at_hand(), [])  # it waits
-        self.assertEqual(backup.reply().word, b"CHECKPOINT")
+            self.assertEqual(select.select([backup.sock], [], [], 0)[0], [])  # it waits
+        self.assertEqual(backup.getresponse().status, 200)
         backup.close()
         jobs[self.put_when_there_is_room(server, b"after")] = b"after"
         self.assertEqual(server.terminate(), 0)

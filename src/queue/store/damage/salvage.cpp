@@ -472,10 +472,9 @@ void Salvage::name_lost_tubes(std::map<std::uint32_t, TubeRecord>& tubes) {
     is_any_lost = true;
     const std::string name = "salvaged-" + std::to_string(number);
     tubes[number] = {.number = number, .name = name};
-    left_out_.push_back(
-        "the record of tube number " + std::to_string(number) + " is lost: " + kSettings +
-        " are gone, and so is its name. Its jobs are in '" + name +
-        "': check them, and put them with move-jobs where they belong" + hints.by_number[number]);
+    left_out_.push_back("the record of tube number " + std::to_string(number) + " is lost: " +
+                        kSettings + " are gone, and so is its name. Its jobs are in '" + name +
+                        "': check them, and move them where they belong" + hints.by_number[number]);
   }
   if (!is_any_lost) return;
   for (const auto& [name, who] : hints.who) {
