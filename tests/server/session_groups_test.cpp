@@ -1,4 +1,4 @@
-// Groups: put-job group=, and what stats tell of them.
+// Groups: put-job group=, and the statistics of groups.
 
 #include <gtest/gtest.h>
 

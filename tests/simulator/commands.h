@@ -163,7 +163,7 @@ struct Command {
   std::string tube = {};               // use, watch, ignore, pause, stats-tube, and by HTTP
   // list-jobs, cancel-jobs, retry-jobs, move-jobs, spread-jobs
   queue::JobFilter filter = {};
-  queue::Millis over = 0;  // of a spread; or the width of the spans of due counts
+  queue::Millis over = 0;  // a spread; or the width of the spans of due counts
   // For a page that follows on another one: the jobs of the pages before, and the last append when
   // the first page was made. 0: it is not known what they had.
   bool goes_on = false;

@@ -15,9 +15,10 @@
 //     number is taken modulo 2^32.
 //   - A NUL anywhere makes the line malformed, whatever the command.
 // Carillon's own verbs (`put-ms`, `put-at`, `release-ms`, `reserve-with-timeout-ms`) take u64
-// milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes. A verb with a body
-// is malformed without its space, and not unknown (`put-job`). The verbs that name keys and options
-// may have longer lines; job_options.h reads the options. All times in a Command are milliseconds.
+// milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes. A verb with a
+// body is malformed without its space, and not unknown (`put-job`). The verbs that name keys and
+// options may have longer lines; job_options.h reads the options. All times in a Command are
+// milliseconds.
 #pragma once
 
 #include <cstddef>

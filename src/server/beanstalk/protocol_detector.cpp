@@ -45,10 +45,9 @@ void ProtocolDetector::Words::read(char byte) {
   }
 }
 
-std::size_t Session::refuse_http(std::string_view bytes) {
+void Session::refuse_http() {
   replies_.add(0, kNotHttp);
   turn_away(RejectReason::kHttp);
-  return bytes.size();
 }
 
 void Session::turn_away(RejectReason reason) {

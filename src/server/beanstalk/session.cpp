@@ -11,6 +11,7 @@ Session::Session(Service& service)
     : service_(service),
       client_(service.engine().connect()),
       caller_(service.tokens()),
+      answers_(service, replies_),
       memory_(service.memory()) {
   ++service_.counters().connections;
   ++service_.counters().total_connections;
@@ -24,9 +25,9 @@ void Session::close() {
   if (state_ == State::kClosed) return;
   if (state_ == State::kKicking) answer_kick();
   if (state_ == State::kEachJob) answer_each();
-  if (state_ == State::kPieces) give_up_large_body();
+  if (reader_.awaits_pieces()) give_up_large_body();
   state_ = State::kClosed;
-  body_ = {};
+  reply_ = {};
   Counters& counters = service_.counters();
   --counters.connections;
   counters.producers -= producer_ ? 1u : 0u;
@@ -44,13 +45,11 @@ Session::Wants Session::wants() const {
 }
 
 bool Session::mid_command() const {
-  return state_ == State::kLongLine || state_ == State::kBody || state_ == State::kPieces ||
-         state_ == State::kSwallow;
+  return state_ == State::kInput && !reader_.awaits_line();
 }
 
 void Session::count_memory() {
-  const bool has_body = state_ == State::kBody || state_ == State::kPieces ||
-                        state_ == State::kReading || state_ == State::kSending ||
+  const bool has_body = awaits_body() || state_ == State::kReading || state_ == State::kSending ||
                         state_ == State::kGathering;
   if (!has_body) held_ = 0;
   const std::size_t replies = replies_.memory();
@@ -91,12 +90,13 @@ void Session::carry_out(const Command& command) {
   }
   const bool is_read_as_commands = command.verb == Verb::kPut && command.form != Form::kGood;
   const bool has_body = command.body != Command::Body::kNone;
-  if (has_body && state_ == State::kLine && !is_read_as_commands) close();
+  const bool reads_on = state_ == State::kInput && reader_.awaits_line();
+  if (has_body && reads_on && !is_read_as_commands) close();
 }
 
 void Session::carry_out_well_formed(const Command& command) {
   ++service_.counters().of(command.verb);
-  or_answer_failure([&] {
+  answers_.or_failure([&] {
     // Only good forms need a right: others are answered with an error, and change nothing.
     const bool is_asked_for = service_.tokens() != nullptr && command.form == Form::kGood;
     if (!is_asked_for || !is_forbidden(command)) dispatch(command);
@@ -108,7 +108,7 @@ void Session::carry_out_well_formed(const Command& command) {
 void Session::release(const Command& c) {
   const queue::Now now = service_.now();
   if (!service_.engine().fits(now, c.delay)) return replies_.add(0, kOutOfRange);
-  answer(service_.engine().release(client_, now, c.id, c.priority, c.delay), "RELEASED\r\n");
+  answers_.done(service_.engine().release(client_, now, c.id, c.priority, c.delay), "RELEASED\r\n");
 }
 
 bool Session::in_long_command() const {
@@ -134,39 +134,12 @@ void Session::go_on() {
 }
 
 void Session::go_on_peeking() {
-  or_answer_failure([&] {
-    state_ = State::kLine;
+  answers_.or_failure([&] {
+    state_ = State::kInput;
     service_.engine().peek_delayed(client_, service_.now(), peek_);
     if (peek_.done) return find(peek_.found);
     state_ = State::kPeeking;
   });
-}
-
-// --- Replies.
-
-void Session::answer(const queue::Outcome& outcome, std::string_view done) {
-  if (!outcome.done) return answer_not_found();
-  replies_.add(outcome.durable_at, done);
-}
-
-void Session::answer_yaml(queue::Sequence durable_at, std::string_view yaml) {
-  replies_.add(durable_at, "OK ", yaml.size(), kEnd, yaml, kEnd);
-}
-
-// The job or tube may just have been deleted, and no client may learn that before the deletion is
-// durable.
-void Session::answer_not_found() {
-  replies_.add(service_.engine().last_sequence(), "NOT_FOUND\r\n");
-}
-
-void Session::answer_out_of_memory(std::string_view why) {
-  service_.report_out_of_memory(why);
-  replies_.add(0, "OUT_OF_MEMORY\r\n");
-}
-
-void Session::answer_store_failure(std::string_view error) {
-  service_.report_store_failure(error);
-  replies_.add(0, "INTERNAL_ERROR\r\n");
 }
 
 void Session::became_producer() {

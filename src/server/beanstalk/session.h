@@ -16,15 +16,16 @@
 // Time. A long command (kick, peek-delayed, list-tubes, the reply with a large body, a batch that
 // reserves, releases or deletes) is carried out in steps, so that it can stop in the middle.
 //
-// Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
-// which decides whether the body is kept or discarded, take_body() collects the body, and
-// finish_put() gives the job to the engine and adds the reply.
+// The reader (command_reader.h) cuts the bytes into lines and bodies, the session
+// carries commands out, and Answers (answers.h) writes the replies. So a put goes: take_line()
+// parses the line, dispatch() passes it to begin_put(), which decides whether the body is kept or
+// discarded, and take_body() gives the job to the engine and adds the reply.
 //
 // Tokens. If the server has tokens, the client shows one with `auth` before all others. Each verb
 // says what the token must allow: session_verbs.cpp, session_rights.cpp.
 //
 // Large bodies (more than queue::kBodyPiece bytes) go in pieces both ways. So a large body takes no
-// more memory than a piece, and no step takes long: take_piece(), go_on_sending().
+// more memory than a piece, and no step takes long: put_piece(), go_on_sending().
 //
 // Thread safety: none; all sessions of a service belong to its thread.
 #pragma once
@@ -40,18 +41,15 @@
 #include <utility>
 
 #include "server/api/caller.h"
+#include "server/beanstalk/answers.h"
 #include "server/beanstalk/batch.h"
 #include "server/beanstalk/command.h"
+#include "server/beanstalk/command_reader.h"
 #include "server/beanstalk/job_options.h"
-#include "server/beanstalk/protocol_detector.h"
 #include "server/net/protocol.h"
 #include "server/service.h"
 
 namespace carillon::server::beanstalk {
-
-// Replies that several files use.
-inline constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
-inline constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
 class Session final : public Protocol {
  public:
@@ -73,7 +71,7 @@ class Session final : public Protocol {
   Wants wants() const override;
   // Also true while the rest of a body, or of a line that is too long, is next.
   bool mid_command() const override;
-  bool awaits_head() const override { return state_ == State::kLine || state_ == State::kLongLine; }
+  bool awaits_head() const override { return state_ == State::kInput && reader_.awaits_head(); }
   bool is_at_work() const override;
   bool is_known() const override { return caller_.is_known(); }
   bool may_go_on() override;
@@ -86,11 +84,7 @@ class Session final : public Protocol {
 
  private:
   enum class State : std::uint8_t {
-    kLine,       // a command line is next
-    kLongLine,   // a line that is too long is being discarded, up to its end
-    kBody,       // the body of put_ is next
-    kPieces,     // the same, if the body is a large one
-    kSwallow,    // the body of a put that was refused is being discarded
+    kInput,      // a command line is next, or a body: the reader knows
     kWaiting,    // a reserve waits
     kReading,    // the body for a reply is being read
     kSending,    // a reply has a part of its large body, and more of it is next
@@ -102,13 +96,12 @@ class Session final : public Protocol {
     kClosed,
   };
 
+  bool awaits_body() const { return state_ == State::kInput && reader_.awaits_body(); }
   std::size_t take(std::string_view bytes);
-  std::size_t take_line(std::string_view bytes);
-  std::size_t skip_long_line(std::string_view bytes);
-  std::size_t take_body(std::string_view bytes);
-  std::size_t take_piece(std::string_view bytes);
-  std::size_t swallow(std::string_view bytes);
-  std::size_t refuse_http(std::string_view bytes);
+  bool take_line(std::string_view line);
+  void refuse_long_line();
+  void take_body(std::string_view body_and_end);
+  void refuse_http();
   void turn_away(RejectReason reason);
 
   void carry_out(const Command& command);
@@ -171,10 +164,8 @@ class Session final : public Protocol {
   void peek_job(const Command& command);
   void begin_patch(const Command& command);
   void patch_job(std::optional<std::string_view> body);
-  void answer(const queue::ChangeOutcome& outcome, std::string_view done, queue::JobId id);
   void begin_batch(const Command& command);
   void put_jobs(std::string_view data);
-  void answer(const queue::BatchOutcome& outcome);
   void begin_each(std::string_view ids);
   void go_on_with_each();
   void answer_each();
@@ -183,11 +174,10 @@ class Session final : public Protocol {
   void add_gathered(const Body& body);
   void go_on_gathering();
   void answer_gathered();
-  void finish_put(std::string_view body_and_end);
   void begin_large_put();
   bool refuse_fast_put();
-  void put_piece();
-  void finish_large_put();
+  void put_piece(std::string_view piece);
+  void finish_large_put(std::string_view end);
   void give_up_large_body();
   // Calls `put` with what the command asks for, and answers the client.
   template <class Put>
@@ -199,7 +189,7 @@ class Session final : public Protocol {
   // add to the store.
   bool has_room_for_body(std::uint64_t bytes, std::size_t held);
   bool may_add_body(std::uint64_t bytes, std::size_t held);
-  void swallow_and_answer(std::uint64_t bytes, std::string_view reply);
+  void discard_and_answer(std::uint64_t bytes, std::string_view reply);
   void reserve(const Command& command);
   void reserve_job(const Command& command);
   void release(const Command& command);
@@ -237,41 +227,11 @@ class Session final : public Protocol {
   std::string bury_or_return(const Body& body);
 
   void answer(const queue::Delivery& delivery);
-  void answer(const queue::Outcome& outcome, std::string_view done);
   void find(const std::optional<queue::JobView>& job);
-  void answer_yaml(queue::Sequence durable_at, std::string_view yaml);
   void answer_job(std::string_view word, const Body& body);
   void go_on_sending();
   void send_piece(const Body& body);
-  void answer_not_found();
-  void answer_out_of_memory(std::string_view why);
   void refuse_to_send();
-  void answer_store_failure(std::string_view error);
-  // Returns what `parse` does. None if it refuses an option; then the client has got the error.
-  template <class Parse>
-  auto or_bad_option(Parse parse) -> std::optional<decltype(parse())> {
-    try {
-      return parse();
-    } catch (const std::invalid_argument& error) {
-      replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), "\r\n");
-      return std::nullopt;
-    }
-  }
-  // Calls `action`, and answers the client if it throws: options that only the engine checks are
-  // refused like the others.
-  template <class Action>
-  void or_answer_failure(Action action) {
-    try {
-      action();
-    } catch (const queue::StoreError& error) {
-      answer_store_failure(error.what());
-    } catch (const queue::OverLimit& error) {
-      answer_out_of_memory(error.what());
-    } catch (const std::invalid_argument& error) {
-      replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), "\r\n");
-    }
-  }
-
   void became_producer();
   void became_worker();
 
@@ -279,9 +239,10 @@ class Session final : public Protocol {
   queue::ClientId client_;
   Caller caller_;
   bool watched_are_allowed_ = false;  // by the token, as lacks_watched() has found out
-  ProtocolDetector detector_;
+  CommandReader reader_;
+  Answers answers_;
   Verb verb_ = Verb::kUnknown;  // the verb of the command under way
-  State state_ = State::kLine;
+  State state_ = State::kInput;
   bool input_ended_ = false;
   bool producer_ = false;
   bool worker_ = false;
@@ -292,16 +253,13 @@ class Session final : public Protocol {
   std::size_t held_ = 0;
   MemoryPool::Share memory_;
 
-  Command put_;             // kBody: the put, or patch, whose body is next;
-  JobOptions options_;      // and its options, if it is put-job or patch-job;
-  std::string key_;         // and what they name
-  std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
-  queue::LargeBody large_;  // kPieces; body_ has the part of the next piece that came
-  // kLongLine: what follows the line. kSwallow: the body has ended with CR LF, so far.
-  Command::Body after_line_ = Command::Body::kNone;
-  bool ends_well_ = true;
-  std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come
-  std::string_view reply_;   // kSwallow: the reply after that
+  // The put or patch whose body is next, its options, and what they name.
+  Command put_;
+  JobOptions options_;
+  std::string key_;
+  queue::LargeBody large_;   // a large body that comes in pieces
+  std::string reply_;        // the reply when a body was discarded; kListing: the list so far
+  std::uint64_t left_ = 0;   // kListing: names to come
   queue::Kick kick_;         // kKicking
   queue::DelayedPeek peek_;  // kPeeking
   std::unique_ptr<GatheredJobs> gathered_;  // for a reserve-jobs

@@ -20,48 +20,36 @@ void Session::begin_fail(const Command& c) {
   } catch (const std::invalid_argument& error) {
     return refuse_options(c.bytes, error.what());
   }
-  if (c.bytes > kMaxErrorText) return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
+  if (c.bytes > kMaxErrorText) return discard_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
   if (!has_room_for_body(c.bytes, c.bytes)) return;
   put_ = c;
-  state_ = State::kBody;
+  reader_.expect_body(c.bytes);
 }
 
 void Session::fail_job(std::string_view error) {
-  or_answer_failure([&] {
-    using Result = queue::FailOutcome::Result;
+  answers_.or_failure([&] {
     const queue::Now now = service_.now();
     queue::Engine& engine = service_.engine();
-    if (options_.delay && !engine.fits(now, *options_.delay))
-      return replies_.add(0, "OUT_OF_RANGE\r\n");
+    if (options_.delay && !engine.fits(now, *options_.delay)) return replies_.add(0, kOutOfRange);
     const queue::FailOutcome outcome = engine.fail(client_, now, put_.id,
                                                    {.error = error,
                                                     .priority = options_.priority,
                                                     .delay = options_.delay,
                                                     .max_attempts = options_.max_attempts});
-    switch (outcome.result) {
-      case Result::kAgain:
-        return replies_.add(outcome.durable_at, "AGAIN ", outcome.attempts, " ", outcome.delay,
-                            kEnd);
-      case Result::kDead:
-        return replies_.add(outcome.durable_at, "DEAD ", outcome.attempts, kEnd);
-      case Result::kCancelled:
-        return replies_.add(outcome.durable_at, "CANCELLED ", put_.id, kEnd);
-      case Result::kNone:
-        return answer_not_found();
-    }
+    answers_.failed_attempt(outcome, put_.id);
   });
 }
 
 void Session::touch_job(const Command& c) {
   queue::Engine& engine = service_.engine();
   const queue::Outcome outcome = engine.touch(client_, service_.now(), c.id);
-  answer(outcome, engine.cancel_asked(client_, c.id) ? "CANCEL_ASKED\r\n" : "TOUCHED\r\n");
+  answers_.done(outcome, engine.cancel_asked(client_, c.id) ? "CANCEL_ASKED\r\n" : "TOUCHED\r\n");
 }
 
 void Session::stats_tube(const Command& c) {
   const auto stats = service_.engine().tube_stats(service_.now(), c.tube);
-  if (!stats) return answer_not_found();
-  answer_yaml(0, tube_stats_yaml(*stats));
+  if (!stats) return answers_.not_found();
+  answers_.yaml(0, tube_stats_yaml(*stats));
 }
 
 }  // namespace carillon::server::beanstalk

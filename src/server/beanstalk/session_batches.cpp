@@ -45,13 +45,13 @@ void Session::begin_batch(const Command& c) {
   } catch (const std::invalid_argument& error) {
     return refuse_options(c.bytes, error.what());
   }
-  if (c.bytes > kMaxBatchBytes) return swallow_and_answer(c.bytes, "BATCH_TOO_BIG\r\n");
+  if (c.bytes > kMaxBatchBytes) return discard_and_answer(c.bytes, "BATCH_TOO_BIG\r\n");
   const bool is_put = c.verb == Verb::kPutJobs;
   if (!(is_put ? may_add_body(c.bytes, c.bytes) : has_room_for_body(c.bytes, c.bytes))) return;
   if (is_put) became_producer();
   put_ = c;
   key_ = c.options;
-  state_ = State::kBody;
+  reader_.expect_body(c.bytes);
 }
 
 // --- put-jobs
@@ -67,9 +67,9 @@ void Session::put_jobs(std::string_view data) {
   const std::string fingerprint = once.empty() ? "" : fingerprint_of(key_, data);
   queue::BatchOrder order{.once = once, .fingerprint = fingerprint};
   order.window = options.window.value_or(order.window);
-  or_answer_failure([&] {
+  answers_.or_failure([&] {
     try {
-      answer(service_.engine().put_all(client_, now, batch.jobs, order));
+      answers_.batch(service_.engine().put_all(client_, now, batch.jobs, order));
     } catch (const queue::NeverRuns& refused) {
       replies_.add(0, "REFUSED ", refused.job + 1, " BAD_OPTION ", std::string_view(refused.what()),
                    kEnd);
@@ -77,34 +77,13 @@ void Session::put_jobs(std::string_view data) {
   });
 }
 
-void Session::answer(const queue::BatchOutcome& outcome) {
-  using Result = queue::BatchOutcome::Result;
-  if (outcome.result == Result::kOtherBatch)
-    return replies_.add(outcome.durable_at, "OTHER_BATCH\r\n");
-  using PutResult = queue::PutOutcome::Result;
-  const bool refuses_all =
-      outcome.result == Result::kRefused && (outcome.jobs.back().result == PutResult::kDraining ||
-                                             outcome.jobs.back().result == PutResult::kTooFast);
-  if (refuses_all) return replies_.add(outcome.durable_at, put_answer(outcome.jobs.back()), kEnd);
-  if (outcome.result == Result::kRefused) {
-    return replies_.add(outcome.durable_at, "REFUSED ", outcome.stopper + 1, " ",
-                        put_answer(outcome.jobs.back()), kEnd);
-  }
-  replies_.add(outcome.durable_at, outcome.result == Result::kPut ? "JOBS " : "ALREADY ",
-               outcome.jobs.size(), kEnd);
-  for (const queue::PutOutcome& put : outcome.jobs) {
-    replies_.add_to_last(put_answer(put));
-    replies_.add_to_last(kEnd);
-  }
-}
-
 // --- delete-jobs and release-jobs
 
 void Session::begin_each(std::string_view data) {
   auto ids = parse_ids(data);
-  if (!ids) return replies_.add(0, "BAD_FORMAT\r\n");
+  if (!ids) return replies_.add(0, kBadFormat);
   const queue::Millis delay = options_.delay.value_or(0);
-  if (!service_.engine().fits(service_.now(), delay)) return replies_.add(0, "OUT_OF_RANGE\r\n");
+  if (!service_.engine().fits(service_.now(), delay)) return replies_.add(0, kOutOfRange);
   each_ = std::make_unique<EachJob>(EachJob{.ids = std::move(*ids)});
   state_ = State::kEachJob;
 }
@@ -153,7 +132,7 @@ void Session::answer_each() {
     each.answers.append("INTERNAL_ERROR ").append(std::to_string(each.ids[each.next])).append(kEnd);
   replies_.add(each.durable_at, "JOBS ", each.ids.size(), kEnd, std::string_view(each.answers));
   each_.reset();
-  state_ = State::kLine;
+  state_ = State::kInput;
 }
 
 // --- reserve-jobs
@@ -183,7 +162,7 @@ void Session::gather(const queue::JobView& job) {
   service_.engine().give_back(client_, service_.now(), job.id);
   if (!is_first) return answer_gathered();
   gathered_.reset();
-  answer_out_of_memory(kMemoryIsUsed);
+  answers_.out_of_memory(kMemoryIsUsed);
 }
 
 void Session::add_gathered(const Body& body) {
@@ -195,7 +174,7 @@ void Session::add_gathered(const Body& body) {
       return answer_gathered();
     }
     gathered_.reset();
-    return answer_store_failure(why);
+    return answers_.store_failure(why);
   }
   gathered.bytes += body.bytes->size();
   gathered.jobs.push_back({.job = job_, .body = *body.bytes});
@@ -204,7 +183,7 @@ void Session::add_gathered(const Body& body) {
 }
 
 void Session::go_on_gathering() {
-  state_ = State::kLine;
+  state_ = State::kInput;
   try {
     const std::size_t room = kMaxBatchBytes - gathered_->bytes;
     const std::uint64_t most = std::min<std::uint64_t>(queue::kBodyPiece, room);
@@ -219,7 +198,7 @@ void Session::go_on_gathering() {
 // If a body has come late, the ttrs begin anew. A job whose ttr was over by then belongs to another
 // client.
 void Session::answer_gathered() {
-  state_ = State::kLine;
+  state_ = State::kInput;
   const std::unique_ptr<GatheredJobs> gathered = std::move(gathered_);
   const queue::Now now = service_.now();
   if (gathered->late) {
@@ -228,7 +207,7 @@ void Session::answer_gathered() {
     });
   }
   if (gathered->jobs.empty())
-    return answer_store_failure("the ttrs of jobs were over before their bodies were read");
+    return answers_.store_failure("the ttrs of jobs were over before their bodies were read");
   queue::Sequence durable_at = 0;
   for (const auto& one : gathered->jobs) durable_at = std::max(durable_at, one.job.durable_at);
   replies_.add(durable_at, "JOBS ", gathered->jobs.size(), kEnd);

@@ -33,8 +33,8 @@ void Session::reserve(const Command& c) {
 
 void Session::deliver(const Delivery& delivery) {
   if (state_ != State::kWaiting) return;
-  state_ = State::kLine;
-  or_answer_failure([&] { answer(delivery); });
+  state_ = State::kInput;
+  answers_.or_failure([&] { answer(delivery); });
 }
 
 void Session::answer(const Delivery& delivery) {
@@ -52,12 +52,12 @@ void Session::answer(const Delivery& delivery) {
 
 void Session::reserve_job(const Command& c) {
   const auto job = service_.engine().peek(service_.now(), c.id);
-  if (!job) return answer_not_found();
+  if (!job) return answers_.not_found();
   fetch(Asked::kReserveJob, *job);
 }
 
 void Session::find(const std::optional<queue::JobView>& job) {
-  if (!job) return answer_not_found();
+  if (!job) return answers_.not_found();
   fetch(Asked::kPeek, *job);
 }
 
@@ -75,19 +75,19 @@ void Session::fetch(Asked asked, const queue::JobView& job) {
 void Session::refuse_to_send() {
   if (asked_ == Asked::kReserve || asked_ == Asked::kReserveAlone)
     service_.engine().give_back(client_, service_.now(), job_.id);
-  answer_out_of_memory(kMemoryIsUsed);
+  answers_.out_of_memory(kMemoryIsUsed);
 }
 
 void Session::body_read(const Body& body) {
   if (state_ != State::kReading) return;
   if (sent_ > 0) return send_piece(body);
-  state_ = State::kLine;
-  or_answer_failure([&] {
+  state_ = State::kInput;
+  answers_.or_failure([&] {
     if (gathered_) gathered_->late = true;
     const bool holds = asked_ == Asked::kReserve || asked_ == Asked::kReserveAlone;
     if (holds && !service_.engine().touch(client_, service_.now(), job_.id).done)
-      return answer_store_failure("the ttr of job " + std::to_string(job_.id) +
-                                  " was over before its body was read");
+      return answers_.store_failure("the ttr of job " + std::to_string(job_.id) +
+                                    " was over before its body was read");
     answer_body(body);
   });
 }
@@ -112,7 +112,7 @@ void Session::answer_reserved(const Body& body) {
 }
 
 void Session::answer_unreadable(const Body& body) {
-  answer_store_failure(bury_or_return(body));
+  answers_.store_failure(bury_or_return(body));
 }
 
 // The client holds the job, but cannot get its body. Returns why.
@@ -136,7 +136,7 @@ void Session::answer_reserved_job(const Body& body) {
   queue::Engine& engine = service_.engine();
   if (!body.bytes) return answer_found(body);
   const auto delivery = engine.reserve_job(client_, service_.now(), job_.id);
-  if (!delivery) return answer_not_found();
+  if (!delivery) return answers_.not_found();
   became_worker();
   // The body may have been replaced while it was read.
   if (delivery->job.body_id != job_.body_id) return fetch(Asked::kReserve, delivery->job);
@@ -148,9 +148,9 @@ void Session::answer_found(const Body& body) {
   if (body.bytes) return answer_job("FOUND ", body);
   // The job may have been deleted meanwhile, or its body replaced.
   const auto job = service_.engine().peek(service_.now(), job_.id);
-  if (body.damaged && !job) return answer_not_found();
+  if (body.damaged && !job) return answers_.not_found();
   if (job && job->body_id != job_.body_id) return fetch(asked_, *job);
-  answer_store_failure(body.error);
+  answers_.store_failure(body.error);
 }
 
 void Session::answer_job(std::string_view word, const Body& body) {
@@ -188,7 +188,7 @@ void Session::send_piece(const Body& body) {
   if (sent_ < job_.body_bytes) return;
   replies_.add_to_last(kEnd);
   sent_ = 0;
-  state_ = State::kLine;
+  state_ = State::kInput;
 }
 
 }  // namespace carillon::server::beanstalk

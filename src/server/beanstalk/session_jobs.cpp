@@ -14,29 +14,29 @@ std::optional<queue::JobId> Session::named_job(const Command& c) {
 
 void Session::peek_job(const Command& c) {
   const auto id = named_job(c);
-  if (!id) return answer_not_found();
+  if (!id) return answers_.not_found();
   find(service_.engine().peek(service_.now(), *id));
 }
 
 void Session::stats_job(const Command& c) {
   const auto stats = service_.engine().job_stats(service_.now(), c.id);
-  if (!stats) return answer_not_found();
-  answer_yaml(stats->durable_at, job_stats_yaml(*stats));
+  if (!stats) return answers_.not_found();
+  answers_.yaml(stats->durable_at, job_stats_yaml(*stats));
 }
 
 // Returns the options of a command that has no body. None if one is wrong; then the client has got
 // the error.
 std::optional<JobOptions> Session::options_of(const Command& c, OptionsOf of) {
-  return or_bad_option([&] { return parse_job_options(c.options, of); });
+  return answers_.or_bad_option([&] { return parse_job_options(c.options, of); });
 }
 
 void Session::cancel_job(const Command& c) {
   const std::optional<JobOptions> options = options_of(c, OptionsOf::kCancel);
   if (!options) return;
   const auto id = named_job(c);
-  if (!id) return answer_not_found();
+  if (!id) return answers_.not_found();
   const bool ask = options->ask.value_or(false);
-  answer(service_.engine().cancel(service_.now(), *id, ask), "CANCELLED ", *id);
+  answers_.change(service_.engine().cancel(service_.now(), *id, ask), "CANCELLED ", *id);
 }
 
 void Session::begin_patch(const Command& c) {
@@ -44,7 +44,7 @@ void Session::begin_patch(const Command& c) {
     options_ = parse_job_options(c.options, OptionsOf::kPatch);
   } catch (const std::invalid_argument& error) {
     if (c.body == Command::Body::kCounted) return refuse_options(c.bytes, error.what());
-    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+    return answers_.bad_option(error.what());
   }
   put_ = c;
   options_.key = c.key;
@@ -52,16 +52,16 @@ void Session::begin_patch(const Command& c) {
   put_.key = options_.key;
   if (c.body == Command::Body::kNone) return patch_job(std::nullopt);
   if (c.bytes > service_.options().max_job_size || c.bytes > queue::kBodyPiece)
-    return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
-  if (may_add_body(c.bytes, c.bytes)) state_ = State::kBody;
+    return discard_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
+  if (may_add_body(c.bytes, c.bytes)) reader_.expect_body(c.bytes);
 }
 
 void Session::patch_job(std::optional<std::string_view> body) {
-  or_answer_failure([&] {
+  answers_.or_failure([&] {
     const queue::Now now = service_.now();
-    if (body && service_.refuses_puts(now)) return answer_out_of_memory(kMemoryIsUsed);
+    if (body && service_.refuses_puts(now)) return answers_.out_of_memory(kMemoryIsUsed);
     const auto id = named_job(put_);
-    if (!id) return answer_not_found();
+    if (!id) return answers_.not_found();
     const auto attributes =
         options_.attributes.empty() ? std::nullopt : std::optional(options_.attributes);
     const queue::Patch patch{.priority = options_.priority,
@@ -73,24 +73,8 @@ void Session::patch_job(std::optional<std::string_view> body) {
                              .expires_at = options_.expires_at,
                              .at_expiry = options_.at_expiry,
                              .attributes = attributes};
-    answer(service_.engine().patch(now, *id, patch), "PATCHED ", *id);
+    answers_.change(service_.engine().patch(now, *id, patch), "PATCHED ", *id);
   });
-}
-
-void Session::answer(const queue::ChangeOutcome& outcome, std::string_view done, queue::JobId id) {
-  using Result = queue::ChangeOutcome::Result;
-  switch (outcome.result) {
-    case Result::kDone:
-      return replies_.add(outcome.durable_at, done, id, kEnd);
-    case Result::kAsked:
-      return replies_.add(outcome.durable_at, "CANCEL_ASKED ", id, kEnd);
-    case Result::kReserved:
-      return replies_.add(outcome.durable_at, "IS_RESERVED ", id, kEnd);
-    case Result::kTooFar:
-      return replies_.add(outcome.durable_at, "OUT_OF_RANGE\r\n");
-    case Result::kNone:
-      return answer_not_found();
-  }
 }
 
 }  // namespace carillon::server::beanstalk

@@ -16,7 +16,7 @@ void Session::begin_listing() {
   left_ = size.tubes;
   state_ = State::kListing;
   if (!caller_.may_use_all_tubes()) {
-    body_ = kListHead;
+    reply_ = kListHead;
     return;
   }
   const std::uint64_t bytes =
@@ -29,13 +29,13 @@ void Session::go_on_choosing() {
   const auto names = service_.engine().next_tubes(client_);
   if (!names) return begin_listing();  // too many tubes were forgotten meanwhile
   for (const std::string& name : *names)
-    if (caller_.may_use(name)) body_.append(kItemHead).append(name).append("\n");
+    if (caller_.may_use(name)) reply_.append(kItemHead).append(name).append("\n");
   left_ -= names->size();
-  const bool has_memory = may_hold(body_.size(), kOwnReplies);
+  const bool has_memory = may_hold(reply_.size(), kOwnReplies);
   if (left_ > 0 && has_memory) return;
-  state_ = State::kLine;
-  has_memory ? answer_yaml(0, body_) : answer_out_of_memory(kMemoryIsUsed);
-  body_ = {};
+  state_ = State::kInput;
+  has_memory ? answers_.yaml(0, reply_) : answers_.out_of_memory(kMemoryIsUsed);
+  reply_ = {};
 }
 
 void Session::go_on_listing() {
@@ -50,7 +50,7 @@ void Session::go_on_listing() {
   left_ -= names->size();
   if (left_ > 0) return;
   replies_.add_to_last(kEnd);
-  state_ = State::kLine;
+  state_ = State::kInput;
 }
 
 // Up to 2 MB.
@@ -58,8 +58,8 @@ void Session::list_watched(const Command&) {
   const std::string list = list_yaml(service_.engine().watched(client_));
   count_memory();
   if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
-    return answer_out_of_memory(kMemoryIsUsed);
-  answer_yaml(0, list);
+    return answers_.out_of_memory(kMemoryIsUsed);
+  answers_.yaml(0, list);
 }
 
 }  // namespace carillon::server::beanstalk

@@ -24,9 +24,9 @@ void Session::go_on_kicking() {
     if (!kick_.done) return;
     answer_kick();
   } catch (const queue::StoreError& error) {
-    answer_store_failure(error.what());
+    answers_.store_failure(error.what());
   }
-  state_ = State::kLine;
+  state_ = State::kInput;
 }
 
 void Session::answer_kick() {
@@ -38,7 +38,7 @@ void Session::answer_kick() {
 }
 
 void Session::pause(const Command& c) {
-  if (!service_.engine().pause(service_.now(), c.tube, c.delay)) return answer_not_found();
+  if (!service_.engine().pause(service_.now(), c.tube, c.delay)) return answers_.not_found();
   replies_.add(0, "PAUSED\r\n");
   audit(c.delay > 0 ? "tube:pause" : "tube:resume", c.tube, "done");
 }

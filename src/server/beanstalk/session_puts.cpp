@@ -43,65 +43,43 @@ void Session::refuse_options(std::uint64_t bytes, std::string_view why) {
   refuse_body(bytes, "BAD_OPTION ", why);
 }
 
-// The reply is kept in body_ until the body was discarded.
 void Session::refuse_body(std::uint64_t bytes, std::string_view word, std::string_view why) {
-  body_.assign(word).append(why).append(kEnd);
-  swallow_and_answer(bytes, body_);
+  discard_and_answer(bytes, std::string(word).append(why).append(kEnd));
 }
 
 void Session::begin_put(const Command& c) {
   if (c.bytes > service_.options().max_job_size)
-    return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
-  if (c.form == Form::kCountedBad) return replies_.add(0, "BAD_FORMAT\r\n");
+    return discard_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
+  if (c.form == Form::kCountedBad) return replies_.add(0, kBadFormat);
   const auto held = std::min<std::size_t>(c.bytes, queue::kBodyPiece);
   if (!may_add_body(c.bytes, held)) return;
   became_producer();
   put_ = c;
-  state_ = State::kBody;
-  if (c.bytes > queue::kBodyPiece) begin_large_put();
+  if (c.bytes > queue::kBodyPiece) return begin_large_put();
+  reader_.expect_body(c.bytes);
 }
 
 bool Session::has_room_for_body(std::uint64_t bytes, std::size_t held) {
   if (may_hold(held, kOwnBody)) return true;
   service_.report_out_of_memory(kMemoryIsUsed);
-  swallow_and_answer(bytes, "OUT_OF_MEMORY\r\n");
+  discard_and_answer(bytes, "OUT_OF_MEMORY\r\n");
   return false;
 }
 
 bool Session::may_add_body(std::uint64_t bytes, std::size_t held) {
   if (!service_.is_out_of_memory()) return has_room_for_body(bytes, held);
   service_.report_out_of_memory(kSystemGivesNone);
-  swallow_and_answer(bytes, "OUT_OF_MEMORY\r\n");
+  discard_and_answer(bytes, "OUT_OF_MEMORY\r\n");
   return false;
 }
 
 // Discards the body and its end, and then answers.
-void Session::swallow_and_answer(std::uint64_t bytes, std::string_view reply) {
-  left_ = bytes + kEnd.size();
-  ends_well_ = true;
+void Session::discard_and_answer(std::uint64_t bytes, std::string_view reply) {
   reply_ = reply;
-  state_ = State::kSwallow;
+  reader_.discard(bytes);
 }
 
-std::size_t Session::take_body(std::string_view bytes) {
-  const std::size_t whole = std::size_t{put_.bytes} + kEnd.size();
-  const std::size_t taken = std::min(whole - body_.size(), bytes.size());
-  if (taken == whole) {
-    finish_put(bytes.substr(0, whole));
-    return taken;
-  }
-  body_.reserve(whole);  // otherwise the string would grow beyond the bytes that it may have
-  body_.append(bytes.substr(0, taken));
-  if (body_.size() == whole) {
-    finish_put(body_);
-    body_.clear();
-    if (body_.capacity() > kOwnBody) body_.shrink_to_fit();
-  }
-  return taken;
-}
-
-void Session::finish_put(std::string_view body_and_end) {
-  state_ = State::kLine;
+void Session::take_body(std::string_view body_and_end) {
   if (!body_and_end.ends_with(kEnd)) {
     replies_.add(0, kExpectedEnd);
     return end_if_lost();
@@ -134,7 +112,7 @@ template <class Put>
 void Session::put_job(Put put) {
   const queue::Now now = service_.now();
   if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
-  or_answer_failure([&] { answer_put(put(now, put_order())); });
+  answers_.or_failure([&] { answer_put(put(now, put_order())); });
 }
 
 queue::PutOrder Session::put_order() const {
@@ -154,14 +132,14 @@ void Session::answer_put(const queue::PutOutcome& outcome) {
 
 void Session::begin_large_put() {
   const std::string_view reply = refusal(service_.now());
-  if (!reply.empty()) return swallow_and_answer(put_.bytes, reply);
+  if (!reply.empty()) return discard_and_answer(put_.bytes, reply);
   if (refuse_fast_put()) return;
   try {
     large_ = service_.engine().begin_body(put_.bytes);
-    state_ = State::kPieces;
+    reader_.expect_pieces(put_.bytes);
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
-    swallow_and_answer(put_.bytes, "INTERNAL_ERROR\r\n");
+    discard_and_answer(put_.bytes, "INTERNAL_ERROR\r\n");
   }
 }
 
@@ -174,49 +152,30 @@ bool Session::refuse_fast_put() {
   const auto rate = engine.put_rate(service_.now(), tube);
   if (!rate || rate->tokens > 0 || engine.tube_settings(tube).refuses_puts) return false;
   if (put_.verb == Verb::kPut) {
-    swallow_and_answer(put_.bytes, "OUT_OF_MEMORY\r\n");
+    discard_and_answer(put_.bytes, "OUT_OF_MEMORY\r\n");
   } else {
     refuse_body(put_.bytes, "TOO_FAST ", std::to_string(rate->next));
   }
   return true;
 }
 
-std::size_t Session::take_piece(std::string_view bytes) {
-  const std::uint32_t rest = large_.bytes - large_.put;
-  const std::size_t piece =
-      rest == 0 ? kEnd.size() : std::min<std::size_t>(rest, queue::kBodyPiece);
-  const std::size_t taken = std::min(piece - body_.size(), bytes.size());
-  body_.reserve(piece);  // as in take_body()
-  body_.append(bytes.substr(0, taken));
-  if (body_.size() < piece) return taken;
-  if (rest == 0) {
-    finish_large_put();
-  } else {
-    put_piece();
-  }
-  body_.clear();
-  if (state_ != State::kPieces) body_.shrink_to_fit();
-  return taken;
-}
-
 // Each piece may be refused like a put: a large body must not pass the limits of disk and memory
 // that are reached while it comes. The rest of a body that was refused is discarded.
-void Session::put_piece() {
+void Session::put_piece(std::string_view piece) {
   std::string_view reply = refusal(service_.now());
   try {
-    if (reply.empty()) return service_.engine().add_piece(large_, body_);
+    if (reply.empty()) return service_.engine().add_piece(large_, piece);
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
     reply = "INTERNAL_ERROR\r\n";
   }
   give_up_large_body();
-  swallow_and_answer(large_.bytes - large_.put - body_.size(), reply);
+  discard_and_answer(reader_.left(), reply);
 }
 
-void Session::finish_large_put() {
-  state_ = State::kLine;
+void Session::finish_large_put(std::string_view end) {
   bool done = false;
-  if (body_ == kEnd) {
+  if (end == kEnd) {
     put_job([&](queue::Now now, const queue::PutOrder& order) {
       const queue::PutOutcome outcome = service_.engine().put(client_, now, order, large_);
       done = outcome.done();
@@ -226,7 +185,7 @@ void Session::finish_large_put() {
     replies_.add(0, kExpectedEnd);
   }
   if (!done) give_up_large_body();
-  if (body_ != kEnd) end_if_lost();
+  if (end != kEnd) end_if_lost();
 }
 
 // If the store fails, the next start does this.

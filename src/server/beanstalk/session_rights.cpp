@@ -33,7 +33,7 @@ bool Session::is_forbidden(const Command& command) {
   } catch (const queue::StoreError& error) {
     if (command.body != Command::Body::kCounted) throw;
     service_.report_store_failure(error.what());
-    swallow_and_answer(command.bytes, "INTERNAL_ERROR\r\n");
+    discard_and_answer(command.bytes, "INTERNAL_ERROR\r\n");
     return true;
   }
   if (why.empty()) return false;

@@ -118,7 +118,7 @@ void Session::dispatch(const Command& c) {
   const bool is_put = c.verb == Verb::kPut || c.verb == Verb::kPutMs || c.verb == Verb::kPutAt;
   if (c.form == Form::kCountedBad && !is_put) return replies_.add(0, kBadFormat);
   if (service_.is_out_of_memory() && takes_memory(c.verb))
-    return answer_out_of_memory(kSystemGivesNone);
+    return answers_.out_of_memory(kSystemGivesNone);
   (this->*entry_of(c.verb).carry_out)(c);
 }
 
@@ -127,15 +127,15 @@ void Session::refuse_unknown(const Command&) {
 }
 
 void Session::remove(const Command& c) {
-  answer(service_.engine().remove(client_, service_.now(), c.id), "DELETED\r\n");
+  answers_.done(service_.engine().remove(client_, service_.now(), c.id), "DELETED\r\n");
 }
 
 void Session::bury(const Command& c) {
-  answer(service_.engine().bury(client_, service_.now(), c.id, c.priority), "BURIED\r\n");
+  answers_.done(service_.engine().bury(client_, service_.now(), c.id, c.priority), "BURIED\r\n");
 }
 
 void Session::touch(const Command& c) {
-  answer(service_.engine().touch(client_, service_.now(), c.id), "TOUCHED\r\n");
+  answers_.done(service_.engine().touch(client_, service_.now(), c.id), "TOUCHED\r\n");
 }
 
 void Session::peek(const Command& c) {
@@ -161,7 +161,7 @@ void Session::begin_kick(const Command& c) {
 }
 
 void Session::kick_job(const Command& c) {
-  answer(service_.engine().kick_job(service_.now(), c.id), "KICKED\r\n");
+  answers_.done(service_.engine().kick_job(service_.now(), c.id), "KICKED\r\n");
 }
 
 void Session::use(const Command& c) {
@@ -184,7 +184,7 @@ void Session::list_used(const Command&) {
 }
 
 void Session::stats(const Command&) {
-  answer_yaml(0, server_stats_yaml(service_));
+  answers_.yaml(0, server_stats_yaml(service_));
 }
 
 void Session::name_client(const Command& c) {
