@@ -736,13 +736,15 @@ export class Client {
   /**
    * Yields the jobs by their due times, then the buried ones. Asks for them page by page, of
    * `pageSize`. A job that moves meanwhile may come twice; `id` tells. With `bodies` each has its
-   * body, and one that is gone by then is left out.
+   * body, or `body_error` if that is damaged.
    */
   async *listJobs(tube, { bodies = false, ...filters } = {}) {
-    for await (const job of this.#list(`${tubePath(tube)}/jobs`, "jobs", filters)) {
-      if (!bodies) yield job;
-      const found = bodies ? await this.peek(job.id) : null;
+    const fields = { ...filters, bodies: bodies || undefined };
+    for await (const job of this.#list(`${tubePath(tube)}/jobs`, "jobs", fields)) {
+      const lacksBody = bodies && !("body" in job) && !("body_error" in job); // a large one
+      const found = lacksBody ? await this.peek(job.id) : null;
       if (found) yield { ...job, body: isText(found.body) ? found.text : found.body };
+      else if (!lacksBody) yield job;
     }
   }
 
@@ -803,12 +805,7 @@ export class Client {
    * "day", and how many spans.
    */
   dueCounts(tube, options) {
-    const read = async (reply) => {
-      const lines = (await this.#wire.data(Number(reply[1]))).toString().trimEnd().split("\n");
-      const spans = lines.map((line) => JSON.parse(line));
-      return { ...spans.pop(), spans };
-    };
-    return this.#call(`due-counts ${tube}${words(options)}`, ["OK"], { again: true, read });
+    return this.#ask("GET", `${tubePath(tube)}/due${query(options)}`);
   }
 
   // --- Schedules.

@@ -694,13 +694,15 @@ class Client:
     ) -> Iterator[Dict[str, Any]]:
         """Yields the jobs by their due times, then the buried ones. Asks for them page by page, of
         `page_size`. A job that moves meanwhile may come twice; `id` tells. With `bodies` each has
-        its body, and one that is gone by then is left out."""
-        for job in self._list(f"/v1/tubes/{_quoted(tube)}/jobs", "jobs", filters):
-            found = self.peek(job["id"]) if bodies else None
-            if found:
-                yield {**job, **_with_bytes(_body_field(found.body))}
-            elif not bodies:
-                yield job
+        its body, or `body_error` if that is damaged."""
+        fields = {**filters, "bodies": "true" if bodies else None}
+        for job in self._list(f"/v1/tubes/{_quoted(tube)}/jobs", "jobs", fields):
+            if bodies and "body" not in job and "body_error" not in job:  # a large one
+                found = self.peek(job["id"])
+                if not found:
+                    continue
+                job.update(_with_bytes(_body_field(found.body)))
+            yield job
 
     def list_groups(self, tube: str) -> Iterator[Dict[str, Any]]:
         """Yields the groups of a tube: how many jobs they have, and what is set for them."""
@@ -749,12 +751,7 @@ class Client:
     def due_counts(self, tube: str, **options: Any) -> Dict[str, Any]:
         """Returns how many jobs are due when, in `spans`, and of all jobs. Options: by="minute",
         "hour" or "day", and how many spans."""
-
-        def read(words: List[str]) -> Dict[str, Any]:
-            *spans, told = map(json.loads, self._data(int(words[1])).split(b"\n")[:-1])
-            return {**told, "spans": spans}
-
-        return self._call(f"due-counts {tube}{_options(options)}", ["OK"], again=True, read=read)
+        return self._ask("GET", f"/v1/tubes/{_quoted(tube)}/due{_query(options)}", again=True)
 
     # --- Schedules.
 
