@@ -60,7 +60,7 @@ TEST(Asked, FieldsOfAnObjectWithinAreOptionsOfTheCommand) {
                         .read();
   EXPECT_EQ(move.filter.tube, "mail");
   EXPECT_EQ(move.to, "slow");
-  EXPECT_EQ(move.filter.key_prefix, "a-");
+  EXPECT_EQ(move.filter.key_prefix->bytes, "a-");
   EXPECT_EQ(move.filter.due_after->at, 1'893'488'400'000u);
   EXPECT_TRUE(move.filter.state);
   EXPECT_TRUE(move.dry_run);

@@ -498,6 +498,10 @@ TEST_F(HttpLists, NamesThatAreNoTextAreToldApart) {
   const json::value groups = ask("GET", "/v1/tubes/odd/groups").value().at("groups");
   EXPECT_EQ(groups.at(0).at("name_base64"), "/w==");
   EXPECT_EQ(groups.at(1).at("name_base64"), "/g==");
+  const Answer cancelled =
+      ask("POST", "/v1/jobs:cancel", R"({"filter":{"tube":"odd","group_base64":"/w=="}})");
+  EXPECT_EQ(cancelled.value().at("changed"), 1) << cancelled.body;
+  EXPECT_EQ(ask("GET", "/v1/tubes/odd/jobs?group=%FE").value().at("jobs").as_array().size(), 1u);
 }
 
 TEST_F(HttpLists, AnEndpointTooManyIsAConflict) {

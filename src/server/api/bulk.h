@@ -59,8 +59,8 @@ inline constexpr Shape kShape<MoveJobs> = {.name = "Move", .fields = kMoveJobsFi
 
 struct SpreadFilter {
   std::string tube;
-  std::optional<std::string> group;
-  std::optional<std::string> key_prefix;
+  std::optional<Bytes> group;
+  std::optional<Bytes> key_prefix;
   Moment due_after;
   Moment due_before;
 };

@@ -58,8 +58,8 @@ std::string Text<queue::JobCursor>::show(const queue::JobCursor& cursor) {
 queue::JobFilter Filter::jobs() const {
   queue::JobFilter filter;
   if (state) filter.states = state->bits;
-  filter.group = group.value_or("");
-  filter.key_prefix = key_prefix.value_or("");
+  if (group) filter.group = group->bytes;
+  if (key_prefix) filter.key_prefix = key_prefix->bytes;
   if (due_after) filter.due_from = due_after->at;
   if (due_before) filter.due_before = due_before->at;
   return filter;

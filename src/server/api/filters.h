@@ -34,8 +34,8 @@ inline constexpr std::string_view kStatesHelp =
     "delayed, ready, reserved, buried or dead, or several of them: buried,dead";
 struct Filter {
   std::optional<States> state;
-  std::optional<std::string> group;
-  std::optional<std::string> key_prefix;
+  std::optional<Bytes> group;
+  std::optional<Bytes> key_prefix;
   std::optional<Moment> due_after;
   std::optional<Moment> due_before;
 
