@@ -2,7 +2,8 @@
 // adds it to the parser.
 //
 // Each subcommand has one public function, in a file of its own name or in one with its like:
-// jobs.cpp, tube_commands.cpp, bulk.cpp, list.cpp.
+// single jobs in jobs.cpp, many in bulk.cpp, tubes in tube_commands.cpp and list.cpp, endpoints in
+// schedule.cpp, reserve in put.cpp, stats in stats_fields.cpp.
 //
 //     void add_put(CLI::App& app, int& exit_code);
 //

@@ -108,6 +108,7 @@ TEST_F(HttpOperators, TheNextJobOfAStateIsShown) {
   EXPECT_EQ(next("").detail(), "tube mail has no ready job");
   EXPECT_EQ(next("?state=delayed").detail(), "tube mail has no delayed job");
   EXPECT_EQ(next("?state=buried").status, 404);
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").status, 404) << "it was made by asking";
   put(R"({"delay":"2h","body":"later"})");
   put(R"({"delay":"1h","body":"soon"})");
   put(R"({"priority":9,"body":"less urgent"})");

@@ -240,6 +240,8 @@ void peek_delayed(RequestContext& x, const PeekTube& asked,
 }
 
 void peek_tube(RequestContext& x, const PeekTube& asked) {
+  // To use a tube makes it, and a client that reads makes nothing.
+  if (!x.engine().tube_stats(x.now(), asked.tube)) return answer_next(x, asked, std::nullopt);
   x.use_tube();
   switch (asked.state) {
     case WaitsAs::kReady:
