@@ -90,6 +90,7 @@ Model::Excuses Server::excuses() const {
 
 std::uint64_t Server::turn() {
   const std::uint64_t before = steps_++;
+  expect_invariants();
   pass_time();
   let_memory_get_short();
   let_clients_act();
@@ -108,6 +109,13 @@ std::uint64_t Server::turn() {
   if (!failed_ && !died()) flush_all();
   expect_memory_given_back();
   return steps_ - before;
+}
+
+// What the engine keeps in memory agrees with itself and with the store. That reads all of both, so
+// it is done now and then, and where reads cannot fail.
+void Server::expect_invariants() const {
+  constexpr std::uint64_t kRarely = 64;
+  if (options_.kept != nullptr && steps_ % kRarely == 0) engine_.check_invariants();
 }
 
 // A change of many jobs that goes on without its client. They take turns, as the server has them.

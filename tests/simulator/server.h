@@ -137,6 +137,7 @@ class Server {
   void go_on_with_body(Connection& connection, std::string_view& bytes);
   void look_at_end(const Connection& connection);
   void expect_no_remains() const;
+  void expect_invariants() const;
   void expect_no_old_keys();
   void expect_no_old_ends();
   void expect_no_old_occurrences();
