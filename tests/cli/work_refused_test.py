@@ -183,5 +183,36 @@ class CrowdedServerTest(CliCase):
         self.assertLessEqual(times, 6)
 
 
+class WorkTokenTest(WorkCase):
+    """The token of the worker has the scope `work` alone."""
+
+    def test_a_token_that_may_not_read_runs_commands_and_counts_attempts(self):
+        tokens = str(self.directory / "tokens")
+        new = ("token", "new", "--file", tokens)
+        producer = self.carillon(*new, "--name", "p", "--scope", "put,read").strip()
+        worker = self.carillon(*new, "--name", "w", "--scope", "work").strip()
+        data = str(self.directory / "data")
+        with daemon.carillon_serve(data, "--tokens", tokens) as server:
+            address = f"{daemon.HOST}:{server.port}"
+
+            def run(token, *words):
+                variables = {"CARILLON_SERVER": address, "CARILLON_TOKEN": token}
+                return self.run_carillon(*words, env=self.environment(**variables))
+
+            for body in ("a", "b"):
+                run(producer, "put", "--tube", self.tube, body)
+            script = ("--", "sh", "-c", "cat; echo $CARILLON_TUBE $CARILLON_ATTEMPT")
+            done = run(worker, "work", "--tube", self.tube, "--once", *script)
+            self.assertEqual((done.returncode, done.stdout), (0, f"a{self.tube} 1\n".encode()))
+            failing = ("work", "--tube", self.tube, "--once", "--backoff", "0s", "--", "false")
+            self.assertEqual(run(worker, *failing).returncode, 1)
+            done = run(worker, "work", "--tube", self.tube, "--until-empty", *script)
+            self.assertEqual((done.returncode, done.stdout), (0, f"b{self.tube} 2\n".encode()))
+            # It reads no job that it does not hold.
+            run(producer, "put", "--tube", self.tube, "c")
+            done = run(worker, "stats", "--job", "3")
+            self.assertIn(b'the token "w" lacks the scope read', done.stderr)
+
+
 if __name__ == "__main__":
     side_by_side.main()

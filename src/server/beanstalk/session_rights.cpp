@@ -27,6 +27,9 @@ bool Session::may_go_on() {
 bool Session::is_forbidden(const Command& command) {
   const Rights rights = entry_of(command.verb).rights;
   std::string why = caller_.lacks(rights);
+  // A worker learns the ttr and the attempts of the job that it holds.
+  if (command.verb == Verb::kStatsJob && service_.engine().holds(client_, command.id))
+    why = caller_.lacks({Needs::kWork, rights.reach});
   try {
     if (why.empty() && rights.needs != Needs::kNothing && !caller_.may_use_all_tubes())
       why = lacks_tubes(command, rights.reach);
