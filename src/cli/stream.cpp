@@ -25,6 +25,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -66,6 +67,14 @@ bool is_on_this_machine(const server::Address& address) {
   error_code error;
   const auto numeric = asio::ip::make_address(address.host, error);
   return !error && numeric.is_loopback();
+}
+
+std::string how_to_start(const server::Address& address, const std::string& flags = {}) {
+  if (!is_on_this_machine(address)) return "";
+  const std::string name = server::to_string(address);
+  const bool is_usual = name == fmt::format("127.0.0.1:{}", server::kBeanstalkPort);
+  const std::string listen = is_usual ? "" : " --listen " + name;
+  return "; start one with: carillon serve" + (flags.empty() ? listen : flags);
 }
 
 std::string file_in(const char* variable) {
@@ -178,19 +187,16 @@ struct Stream::Link {
 
 namespace {
 
-// What one address is called and how one starts a server there, for messages.
+// What one address is called, and what to do if nobody is there, for messages.
 struct Place {
   std::string name;
-  std::string serve;  // the flags
+  const std::function<std::string()>& advice;
 };
 
-[[noreturn]] void cannot_connect(const server::Address& address, const Place& place, int error,
-                                 std::string_view text) {
+[[noreturn]] void cannot_connect(const Place& place, int error, std::string_view text) {
   const bool nobody = error == ECONNREFUSED || error == ENOENT;
-  std::string advice;
-  if (nobody && is_on_this_machine(address))
-    advice = fmt::format("; start one with: carillon serve{}", place.serve);
-  throw Unavailable(fmt::format("cannot connect to {}: {}{}", place.name, text, advice));
+  throw Unavailable(
+      fmt::format("cannot connect to {}: {}{}", place.name, text, nobody ? place.advice() : ""));
 }
 
 std::vector<Endpoint> endpoints_of(const server::Address& address, const Place& place) {
@@ -201,7 +207,7 @@ std::vector<Endpoint> endpoints_of(const server::Address& address, const Place& 
   addrinfo* found = nullptr;
   const int failed =
       ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
-  if (failed != 0) cannot_connect(address, place, 0, lower_first(::gai_strerror(failed)));
+  if (failed != 0) cannot_connect(place, 0, lower_first(::gai_strerror(failed)));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
   std::vector<Endpoint> all;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
@@ -221,9 +227,8 @@ Stream::Stream(base::FileDescriptor fd, std::string peer) : Stream(std::move(pee
       std::make_unique<server::ClientConnection>(link_->io.get_executor(), fd.release());
 }
 
-void Stream::connect_to(const server::Address& address, const std::string& serve,
-                        int interrupt_fd) {
-  const Place place{peer_, serve};
+void Stream::connect_to(const server::Address& address, const Advice& advice, int interrupt_fd) {
+  const Place place{peer_, advice};
   link_->watch(interrupt_fd);
   error_code error;
   for (const Endpoint& to : endpoints_of(address, place)) {
@@ -237,14 +242,13 @@ void Stream::connect_to(const server::Address& address, const std::string& serve
       error = failed.code();
     }
   }
-  cannot_connect(address, place, error.value(), text_of(error));
+  cannot_connect(place, error.value(), text_of(error));
 }
 
 Stream Stream::connect(const server::Address& address, int interrupt_fd) {
   const std::string name = server::to_string(address);
-  const bool is_usual = name == fmt::format("127.0.0.1:{}", server::kBeanstalkPort);
   Stream stream(name);
-  stream.connect_to(address, is_usual ? "" : " --listen " + name, interrupt_fd);
+  stream.connect_to(address, [&] { return how_to_start(address); }, interrupt_fd);
   return stream;
 }
 
@@ -266,14 +270,20 @@ Stream Stream::connect(const ServerAddress& server, int interrupt_fd) {
 Stream Stream::connect_http(const ServerAddress& server, int interrupt_fd) {
   const server::Address address = server.http_address();
   const std::string name = server::to_string(address);
-  const std::string listen = server::to_string(server);
-  std::string serve = " --http " + name;
-  if (!server.http) {
-    const bool is_usual = name == fmt::format("127.0.0.1:{}", server::kHttpPort);
-    serve = is_usual ? "" : " --listen " + listen;
-  }
+  // The server may be there, and answer HTTP nowhere or at another address.
+  const auto advice = [&] {
+    try {
+      connect(static_cast<const server::Address&>(server), interrupt_fd);
+    } catch (const Unavailable&) {
+      return server.http ? how_to_start(address, " --http " + name) : how_to_start(server);
+    }
+    return fmt::format(
+        "; the server at {} answers, but nothing answers HTTP there: see carillon serve --http, "
+        "and name its address by --http or CARILLON_HTTP",
+        server::to_string(server));
+  };
   Stream stream(name + " (HTTP)");
-  stream.connect_to(address, serve, interrupt_fd);
+  stream.connect_to(address, advice, interrupt_fd);
   if (server.uses_tls()) stream.begin_tls(address.host, server.ca_file());
   return stream;
 }

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,8 +93,9 @@ class Stream {
   struct Link;
 
   explicit Stream(std::string peer);
-  // `serve` has the flags with which a server would listen there.
-  void connect_to(const server::Address& address, const std::string& serve, int interrupt_fd);
+  // Returns what to do if nobody is there, behind "; ".
+  using Advice = std::function<std::string()>;
+  void connect_to(const server::Address& address, const Advice& advice, int interrupt_fd);
   void begin_tls(const std::string& host, const std::optional<std::string>& ca_file);
   void receive_more(Patience patience);
   // Runs a step to its end. What it throws is told in the words of this class.

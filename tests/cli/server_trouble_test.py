@@ -60,6 +60,19 @@ class ServerTrouble(CliCase):
             *("kick", "--http", "none"),
         )
 
+    def test_a_server_that_answers_no_http(self):
+        for http in ("none", f"{daemon.HOST}:{daemon.free_port()}"):
+            data = str(self.directory / http[:4])
+            with daemon.carillon_serve(data, "--http", http) as server:
+                address = f"{daemon.HOST}:{server.port}"
+                beside = f"{daemon.HOST}:{server.port + daemon.HTTP_BESIDE}"
+                self.fails(
+                    f"carillon kick: cannot connect to {beside} (HTTP): connection refused; the "
+                    f"server at {address} answers, but nothing answers HTTP there: see carillon "
+                    "serve --http, and name its address by --http or CARILLON_HTTP",
+                    *("kick", "--server", address),
+                )
+
     def test_a_server_that_does_not_speak_http(self):
         address = f"{daemon.HOST}:{self.server.port}"
         done = self.run_carillon("kick", "--http", address)
