@@ -141,6 +141,19 @@ export class Job {
   touch() {
     return this.#client.touch(this.id);
   }
+
+  /**
+   * Resolves to undefined if the job or its tube has a back-off; else to 1 s, doubled for each
+   * attempt that has failed, up to an hour, less up to a quarter at random.
+   */
+  async delayOfFailure() {
+    const stats = await this.#client.statsJob(this.id).catch((error) => {
+      if (error.word === "FORBIDDEN") return { "backoff-ms": 0 }; // it is not held any more
+      throw error;
+    });
+    if ("backoff-ms" in stats) return undefined;
+    return Math.min(2 ** (stats.attempts ?? 0), 3600) * (1 - Math.random() / 4);
+  }
 }
 
 // Options whose numbers are no seconds.
@@ -576,8 +589,9 @@ export class Client {
   /**
    * Calls `await handler(job)` for each job of the tubes until `signal` aborts, which is looked at
    * every `poll` seconds. If the handler returns, the job is deleted; if it throws anything, the
-   * job has failed, with the error's text. A handler may also end the job itself, and a long one
-   * calls job.touch() now and then, as the ttr goes on.
+   * job has failed, with the error's text. It comes again after the back-off of the job or its
+   * tube, and without one after 1 s, 2 s, 4 s, ... up to an hour. A handler may also end the job
+   * itself, and a long one calls job.touch() now and then, as the ttr goes on.
    *
    * If the connection is lost, connects again for ever; the job that was under way comes again. If
    * the server's disk or memory is full, asks again. Rejects with ConnectionLost after close(), and
@@ -613,9 +627,11 @@ export class Client {
     } catch (error) {
       failure = String(error);
     }
+    let options;
     for (let pause = 100; !job.done; pause = Math.min(2 * pause, 5000)) {
       try {
-        await (failure === null ? job.delete() : job.fail(failure));
+        if (failure === null) await job.delete();
+        else await job.fail(failure, (options ??= { delay: await job.delayOfFailure() }));
       } catch (error) {
         if (error instanceof NotFound) return; // its ttr was over: another worker has it
         if (!(error instanceof Refused && willPass(error)) || signal?.aborted) throw error;

@@ -41,6 +41,7 @@ import datetime
 import http.client
 import json
 import os
+import random
 import re
 import select
 import socket
@@ -180,6 +181,19 @@ class Job:
     def touch(self) -> bool:
         """Lets the ttr begin anew. Returns true if somebody has asked for the job's cancel."""
         return self._client.touch(self.id)
+
+    def delay_of_failure(self) -> Optional[float]:
+        """Returns None if the job or its tube has a back-off; else 1 s, doubled for each attempt
+        that has failed, up to an hour, less up to a quarter at random."""
+        try:
+            stats = self._client.stats_job(self.id)
+        except Refused as refused:
+            if refused.word != "FORBIDDEN":
+                raise
+            return None  # a token that may not read does not hold the job any more
+        if "backoff-ms" in stats:
+            return None
+        return min(2 ** min(stats.get("attempts", 0), 12), 3600) * random.uniform(0.75, 1)
 
 
 # Options whose numbers are no seconds; and fields of HTTP whose numbers are.
@@ -557,8 +571,10 @@ class Client:
     ) -> None:
         """Calls handler(job) for each job of the tubes until `stop` is set, which is checked every
         `poll` seconds. If the handler returns, the job is deleted; if it raises anything, the job
-        has failed, with the exception's text. A handler may also end the job itself (job.delete(),
-        job.release(), ...); a long one calls job.touch() now and then, as the ttr goes on.
+        has failed, with the exception's text. It comes again after the back-off of the job or its
+        tube, and without one after 1 s, 2 s, 4 s, ... up to an hour. A handler may also end the
+        job itself (job.delete(), job.release(), ...); a long one calls job.touch() now and then, as
+        the ttr goes on.
 
         If the connection is lost, connects again for ever; the job that was under way comes again.
         If the server's disk or memory is full, asks again. interrupt() ends it with ConnectionLost,
@@ -589,12 +605,14 @@ class Client:
         except Exception as exception:  # pylint: disable=broad-except
             error = f"{type(exception).__name__}: {exception}".encode("utf-8", "replace")
         pause = 0.1
+        options: Dict[str, Any] = {}
         while not job.done:
             try:
                 if error is None:
                     job.delete()
                 else:
-                    job.fail(error)
+                    options = options or {"delay": job.delay_of_failure()}
+                    job.fail(error, **options)
             except NotFound:
                 return  # its ttr was over: another worker has it
             except Refused as refused:

@@ -417,10 +417,29 @@ test("work goes on when the disk was full", async () => {
   const commands = await scriptedWork(answers, () => ++runs);
   assert.deepEqual(commands, [...Array(3).fill("reserve-jobs"), "delete", "delete"]);
   assert.equal(runs, 1);
-  const told = await scriptedWork([job, "INTERNAL_ERROR", "AGAIN 1 1000"], () => {
+  const stats = "OK 16\r\n---\nattempts: 1\n";
+  const told = await scriptedWork([job, stats, "INTERNAL_ERROR", "AGAIN 1 1000"], () => {
     throw new carillon.Refused("another", "thing");
   });
-  assert.deepEqual(told, ["reserve-jobs", "fail-job", "fail-job"]);
+  assert.deepEqual(told, ["reserve-jobs", "stats-job", "fail-job", "fail-job"]);
+});
+
+test("a job without a back-off waits longer after each failure", async () => {
+  const { queue, tube } = await aQueue();
+  const { id } = await queue.put("x");
+  const worker = await aClient();
+  const stop = new AbortController();
+  let runs = 0;
+  const handler = async () => {
+    if (++runs === 2) stop.abort();
+    throw new RangeError("no");
+  };
+  const began = Date.now();
+  await worker.work(tube, handler, { signal: stop.signal, poll: 0.2 });
+  assert.ok(Date.now() - began >= 750);
+  const story = await queue.story(id);
+  const delay = Date.parse((await queue.show(id)).due) - Date.parse(story[1].at);
+  assert.ok(delay >= 1490 && delay <= 2010, String(delay));
 });
 
 test("work does not spin while a job runs out", async () => {

@@ -460,9 +460,29 @@ class WorkTest(ClientCase):
             raise carillon.Refused("another", "thing")
 
         commands = self.scripted_work(
-            "JOBS 1\r\nRESERVED 7 1\r\nx", "INTERNAL_ERROR", "AGAIN 1 1000", handler=handler
+            "JOBS 1\r\nRESERVED 7 1\r\nx",
+            "OK 16\r\n---\nattempts: 1\n",
+            "INTERNAL_ERROR",
+            "AGAIN 1 1000",
+            handler=handler,
         )
-        self.assertEqual(commands, ["reserve-jobs", "fail-job", "fail-job"])
+        self.assertEqual(commands, ["reserve-jobs", "stats-job", "fail-job", "fail-job"])
+
+    def test_a_job_without_a_back_off_waits_longer_after_each_failure(self):
+        bad = self.client.put("x").id
+
+        def handler(job):
+            raise ValueError("no")
+
+        began = time.monotonic()
+        self.assertEqual(self.work(self.a_client(), handler, 2), ["x", "x"])
+        self.assertGreater(time.monotonic() - began, 0.75)
+        due, failed = (
+            datetime.datetime.fromisoformat(moment.replace("Z", "+00:00"))
+            for moment in (self.client.show(bad)["due"], self.client.story(bad)[-1]["at"])
+        )
+        self.assertGreaterEqual((due - failed).total_seconds(), 1.49)
+        self.assertLessEqual((due - failed).total_seconds(), 2.01)
 
     def test_work_does_not_spin_while_a_job_runs_out(self):
         began = time.monotonic()
