@@ -259,8 +259,8 @@ class Export {
   Export(Api& api, const Request& request, const StopSignals& stop, ProgressLine& line)
       : api_(api), request_(request), stop_(stop), line_(line) {}
 
-  // Asks which tubes there are. Throws Interrupted if a signal has come, and Failure; so do the
-  // next ones.
+  // Asks which tubes there are. Throws Interrupted if a signal has come, and Failure, also if a
+  // tube that is named is not there; so do the next ones.
   void begin() {
     read_pages("/v1/tubes", "", [&](json::object& page) {
       for (json::value& tube : page.at("tubes").as_array()) {
@@ -270,6 +270,7 @@ class Export {
         tubes_.push_back(std::move(tube));
       }
     });
+    if (!request_.resume) require_named_tubes();
   }
 
   // REQUIRES: begin() has returned.
@@ -301,6 +302,22 @@ class Export {
     const std::vector<std::string>& tubes = request_.tubes;
     const std::string_view name = tube.as_string();
     return tubes.empty() || std::find(tubes.begin(), tubes.end(), name) != tubes.end();
+  }
+
+  // A tube may have a schedule and nothing else.
+  void require_named_tubes() {
+    std::set<std::string> missing(request_.tubes.begin(), request_.tubes.end());
+    for (const json::value& tube : tubes_) missing.erase(std::string(tube.at("name").as_string()));
+    if (missing.empty()) return;
+    read_pages("/v1/schedules", "", [&](json::object& page) {
+      for (const json::value& schedule : page.at("schedules").as_array())
+        missing.erase(std::string(schedule.at("job").at("tube").as_string()));
+    });
+    if (missing.empty()) return;
+    throw Failure(
+        fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches "
+                    "it",
+                    *missing.begin()));
   }
 
   // Calls `take` with each page of the list.

@@ -230,6 +230,23 @@ class ExportImportTest(CliCase):
         part = self.directory / "part.jsonl"
         self.assertEqual(self.export(self.first, part, "--tube", "mail")["schedules"], 0)
 
+    def test_a_named_tube_that_does_not_exist_is_an_error(self):
+        with self.first.connect() as c:
+            c.call(b"use mail")
+            self.put(c, "")
+        self.ask(
+            self.first, "PUT", "schedules/s", {"every": "1d", "job": {"tube": "s", "body": "x"}}
+        )
+        self.fails(
+            "carillon export: tube nosuch does not exist: it has no jobs, and nobody uses or "
+            "watches it",
+            *("export", "--tube", "mail", "--tube", "nosuch", "--out", str(self.out)),
+            *self.at(self.first),
+        )
+        self.assertFalse(self.out.exists())
+        done = self.export(self.first, self.out, "--tube", "mail", "--tube", "s")
+        self.assertEqual((done["jobs"], done["schedules"]), (1, 1))
+
     def test_a_token_for_a_tube_exports_and_imports_what_is_its_own(self):
         tokens = str(self.directory / "tokens")
         new = ("token", "new", "--file", tokens)
