@@ -68,7 +68,20 @@ std::string Client::ask(const std::string& command, Patience patience) {
   return stream_.read_line(patience);
 }
 
-std::string Client::put_command(std::string_view body, const PutOptions& options) {
+std::string Client::put_command(std::string_view body, const PutOptions& options) const {
+  if (!knows_own_verbs_) {
+    const std::chrono::milliseconds second(1'000);
+    const bool is_whole =
+        options.delay % second == second.zero() && options.ttr % second == second.zero();
+    if (is_whole && !options.due_at && options.named.empty()) {
+      return fmt::format("put {} {} {} {}", options.priority, in_seconds(options.delay),
+                         in_seconds(options.ttr), body.size());
+    }
+    throw Failure(
+        fmt::format("{} is no Carillon: it takes a body, --pri, and --delay and --ttr in "
+                    "whole seconds",
+                    stream_.peer()));
+  }
   if (!options.named.empty()) {
     const std::string when = options.due_at ? fmt::format("due={}", *options.due_at)
                                             : fmt::format("delay={}ms", options.delay.count());
@@ -346,6 +359,11 @@ bool Client::name(std::string_view name) {
   const std::string reply = ask(command);
   knows_own_verbs_ = reply != "UNKNOWN_COMMAND";
   if (knows_own_verbs_ && reply != "NAMED") throw_unexpected(command, reply);
+  return knows_own_verbs_;
+}
+
+bool Client::probe() {
+  knows_own_verbs_ = ask("peek-job 0") != "UNKNOWN_COMMAND";
   return knows_own_verbs_;
 }
 

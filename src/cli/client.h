@@ -142,7 +142,9 @@ class Client {
   // own verbs: beanstalkd. From then on reserve() and release() use those of
   // beanstalkd, with times in whole seconds, rounded up. REQUIRES: 1 to 100 bytes without a space.
   bool name(std::string_view name);
-  // Returns false after name() did.
+  // Finds out the same with a command that has no effect: put() uses beanstalkd's, too.
+  bool probe();
+  // Returns false after name() or probe() did.
   bool knows_own_verbs() const { return knows_own_verbs_; }
 
   // Selects the tubes that reserve() takes jobs from.
@@ -228,7 +230,7 @@ class Client {
 
  private:
   // The command line of a put, without its end.
-  static std::string put_command(std::string_view body, const PutOptions& options);
+  std::string put_command(std::string_view body, const PutOptions& options) const;
   static void check_size(std::string_view body);
   // Sends a command with its body until the tube takes it, and returns the reply.
   std::string ask_to_put(const std::string& command, std::string_view body);

@@ -189,6 +189,7 @@ int put_lines(const Request& request) {
         "carillon import - such as {\"key\":\"invoice-7\",\"body\":\"remind\"}");
   }
   Client client(Stream::connect(request.server));
+  client.require("put-jobs", "peek-job 0");
   client.use(request.tube);
   using server::kMaxBatch;
   LineBatches batches(read_some_input, client.most_in_batch(request.tube, kMaxBatch));
@@ -223,6 +224,7 @@ int put(const Request& request) {
   check_named(request.options);
   const std::string body = body_or_standard_input(request.body, kLargestBody);
   Client client(Stream::connect(request.server));
+  client.probe();  // another server would carry out the body as commands
   client.use(request.tube);
   const std::uint64_t sent_at = utc_now_ms();
   const PutAnswer answer = client.put(body, request.options);
@@ -307,7 +309,10 @@ void add_put(CLI::App& app, int& exit_code) {
       },
       "With --batch: put these lines once, however often\nthat is tried")
       .type_name("TOKEN");
-  add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");
+  add_flag(command, "--json", request->json,
+           R"(Print {"id":...,"tube":...,"due":...}; if the key is
+taken, and with --batch for each job,
+{"id":...,"tube":...,"result":...,"state":...})");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = put(*request); });
 }
@@ -363,6 +368,7 @@ std::string tube_of(const Job& job, const ReserveRequest& request, Client& clien
 
 int reserve(const ReserveRequest& request) {
   Client client(Stream::connect(request.server));
+  if (request.timeout) client.probe();
   if (!request.tubes.empty()) client.watch_only(request.tubes);
   const std::optional<Job> job = client.reserve(request.timeout);
   if (!job) throw Failure(nothing_within(*request.timeout));

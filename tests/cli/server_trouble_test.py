@@ -128,14 +128,23 @@ class ServerTrouble(CliCase):
     def test_beanstalkd_is_not_carillon(self):
         with daemon.beanstalkd() as other:
             address = f"{daemon.HOST}:{other.port}"
+            at = ("--server", address)
+            self.carillon("put", *at, "--delay", "1s", "--ttr", "90s", "x")
+            self.assertEqual(self.carillon("reserve", *at, "--timeout", "9500ms"), "x")
+            # A body that looks like a command is not carried out.
+            for more in (("--delay", "10ms"), ("--at", "2040-01-01T00:00:00Z"), ("--key", "k")):
+                self.fails(
+                    f"carillon put: {address} is no Carillon: it takes a body, --pri, and --delay "
+                    "and --ttr in whole seconds",
+                    *("put", *at, *more, "put 0 0 60 1"),
+                )
             self.fails(
-                f'carillon put: {address} does not know "put-ms": '
+                f'carillon put: {address} does not know "put-jobs": '
                 "it is not Carillon, or an older one",
-                "put",
-                "--server",
-                address,
-                "x",
+                *("put", *at, "--batch"),
+                body=b"x\n",
             )
+            self.assertEqual(self.stats(*at)["total-jobs"], 1)
             # Commands that need none of Carillon's own verbs work with every server.
             self.carillon("stats", "--server", address)
 
