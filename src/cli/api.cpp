@@ -63,7 +63,11 @@ std::string reason_of(const json::object& problem, const std::vector<server::Fie
   } else if (problem.empty()) {  // a port that speaks TLS says so in plain text
     const std::string line =
         answer.body.substr(0, std::min<std::size_t>(answer.body.find_first_of("\r\n"), 200));
-    reason = fmt::format("{}: {}", peer, line.empty() ? reason : line);
+    const bool is_tls = line.starts_with("This port speaks TLS");
+    reason = fmt::format("{}: {}", peer,
+                         is_tls         ? "it speaks TLS: see --tls"
+                         : line.empty() ? reason
+                                        : line);
   }
   if (answer.status >= 500) throw Unavailable(reason);
   throw Refusal(reason, answer.status, std::move(faults));

@@ -45,10 +45,12 @@ bool is_our_version(const std::string& version) {
 }
 
 void check_version(const StatsFields& stats, const server::Address& address, Findings& findings) {
-  const std::string& version = stats.text("version");
+  const std::string& told = stats.text("version");
+  const bool is_ours = is_our_version(told);
+  const std::string version = is_ours ? CARILLON_VERSION : told;
   const std::string text = fmt::format("answers at {}, version {}, up for {} s",
                                        server::to_string(address), version, stats.text("uptime"));
-  if (is_our_version(version)) return findings.ok("server", text);
+  if (is_ours) return findings.ok("server", text);
   findings.warn("server", fmt::format("{}; this command has version {}", text, CARILLON_VERSION),
                 "restart the server after an upgrade");
 }
@@ -65,7 +67,7 @@ void check_jobs(const StatsFields& stats, Findings& findings) {
                   : fmt::format("{} jobs are dead or buried, and nobody gets them", buried);
   findings.warn("buried", found,
                 "carillon list shows the tubes; carillon list TUBE --state buried the jobs; "
-                "carillon retry TUBE gives them back");
+                "carillon retry TUBE --all gives them back");
 }
 
 // A unix socket is opened to others by --socket-mode alone.

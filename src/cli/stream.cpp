@@ -248,7 +248,8 @@ void Stream::connect_to(const server::Address& address, const Advice& advice, in
 Stream Stream::connect(const server::Address& address, int interrupt_fd) {
   const std::string name = server::to_string(address);
   Stream stream(name);
-  stream.connect_to(address, [&] { return how_to_start(address); }, interrupt_fd);
+  stream.connect_to(
+      address, [&] { return how_to_start(address); }, interrupt_fd);
   return stream;
 }
 
@@ -302,7 +303,8 @@ void Stream::begin_tls(const std::string& host, const std::optional<std::string>
     if (!wrong.empty())
       throw failed(
           fmt::format("its certificate is refused: {} (see --tls-ca)", lower_first(wrong)));
-    if (server::speaks_no_tls(error.code())) throw failed("it speaks no TLS");
+    if (server::speaks_no_tls(error.code()))
+      throw failed("it speaks no TLS: leave out --tls, --tls-ca and CARILLON_TLS");
     throw_lost(error.code(), kPatience);
   } catch (const Failure& error) {
     throw failed(error.what());

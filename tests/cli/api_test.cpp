@@ -151,7 +151,7 @@ TEST(Api, ARefusalHasTheReasonAndTheFields) {
   }
   EXPECT_EQ(why(), peer + " does not know the token");
   EXPECT_EQ(why(), peer + " refuses it: the token lacks the scope admin");
-  EXPECT_EQ(why(), peer + ": This port speaks TLS: write https, not http.");
+  EXPECT_EQ(why(), peer + ": it speaks TLS: see --tls");
   EXPECT_EQ(why(), peer + ": the disk has failed");
 }
 

@@ -161,7 +161,9 @@ class CheckTest(CliCase):
         found = self.check("--data", data, "--http", "none")
         self.assertEqual(sorted(os.listdir(data)), before)
         self.assertEqual(found["data"]["level"], "ok")
-        self.assertRegex(found["server"]["found"], r"^answers at .*, version \S+, up for \d+ s$")
+        self.assertRegex(
+            found["server"]["found"], r"^answers at .*, version \d+\.\d+\.\d+, up for \d+ s$"
+        )
         self.assertEqual(found["server"]["level"], "ok")
         self.assertRegex(
             found["sync"]["found"], r"^[\d.]+ ms median, [\d.]+ ms p99, [\d.]+ ms worst of \d+ "
