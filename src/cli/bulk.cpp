@@ -122,6 +122,7 @@ struct Request {
   ServerAddress server;
   Asked asked;
   bool all = false;
+  bool json = false;
 };
 
 // Adds a command of which the row takes `Asks`.
@@ -136,6 +137,8 @@ void add(CLI::App& app, int& exit_code, const std::string& name, const char* exa
   } else {
     request->asked.add_arguments(command, server::kShape<Asks>, options);
   }
+  add_flag(command, "--json", request->json,
+           fmt::format("Print {{\"tube\":...,\"{}\":...,\"left\":...}}", usual.done));
   add_server_option(command, request->server);
   when_parsed(command, [request, usual, needs_filter, &exit_code] {
     const bool has_bounds =
@@ -146,11 +149,10 @@ void add(CLI::App& app, int& exit_code, const std::string& name, const char* exa
     if constexpr (requires { asked.to; })
       if (asked.to == asked.filter.tube) throw UsageError("the two tubes are the same");
     if (needs_filter && !request->all && !has_filter(request->asked))
-      throw UsageError(
-          "say which jobs, by --state, --group, --key-prefix, --due-after or --due-before; or "
-          "--all");
+      throw UsageError(fmt::format("say which jobs, by {}", kFilterOptions));
     BulkWords words = usual;
     words.tube = asked.filter.tube;
+    words.json = request->json;
     exit_code = change_many<Asks>(request->server, request->asked, words);
   });
 }
@@ -178,7 +180,8 @@ int change_many(const ServerAddress& server, const Asked& asked, const server::S
   }
   if (told.goes_on) told = wait_for_end(api, std::move(told), words, signals);
   if (told.error) throw unfinished(told, *told.error, words);
-  write_out(fmt::format("{}\n", told.changed));
+  const json::object shown{{"tube", words.tube}, {words.done, told.changed}, {"left", told.left}};
+  write_out((words.json ? json::serialize(shown) : std::to_string(told.changed)) + "\n");
   const bool is_incomplete = told.incomplete.value_or(false);
   if (is_incomplete) remark_missing_jobs(words.tube);
   if (told.left == 0) return is_incomplete ? kFailure : kSuccess;

@@ -19,6 +19,10 @@
 
 namespace carillon::cli {
 
+// What says which jobs, for errors.
+inline constexpr std::string_view kFilterOptions =
+    "--state, --group, --key-prefix, --due-after, --due-before or --reason; or --all";
+
 // Adds --all and --dry-run, and the options that say which jobs.
 template <class Request>
 void add_bulk_options(CLI::App& command, Asked& asked, bool& all, const AskedOptions& options) {
@@ -34,6 +38,7 @@ struct BulkWords {
   std::string_view row;   // "moveJobs"
   std::string_view done;  // "moved"
   std::string tube;
+  bool json = false;
 };
 
 // Changes the jobs, prints how many, and says on standard error how far it is, and which were left.

@@ -20,6 +20,7 @@
 #include "cli/asked.h"
 #include "cli/bulk.h"
 #include "cli/commands.h"
+#include "cli/file_fields.h"
 #include "cli/output.h"
 #include "server/api/bury.h"
 #include "server/api/jobs.h"
@@ -35,7 +36,9 @@ namespace json = boost::json;
 constexpr const char* kCancelExamples =
     R"(Works on ready, delayed and buried jobs. A job that a worker holds is left
 alone; with --ask it is deleted when its worker ends it, however that goes.
-The exit code is 1 if a job is left; the others are cancelled.
+The exit code is 1 if a job is left; the others are cancelled. Many jobs of a
+tube are named by --state, --group, --key-prefix, --due-after, --due-before and
+--reason, or by --all.
 
 Examples:
   carillon cancel 7 8
@@ -150,21 +153,27 @@ int for_each_job(const Request& request, std::string_view command, Change change
 
 // The job as --json shows it, without its body.
 json::object shown_fields(const json::object& job) {
-  json::object shown;
-  for (const char* const name : {"id", "tube", "group", "group_base64", "state", "key",
-                                 "key_base64", "due", "created", "worker", "worker_base64"})
-    if (const json::value* const value = job.if_contains(name)) shown[name] = *value;
-  if (job.contains("died")) shown["state"] = "buried";
-  shown["due_ms"] = server::parse_timestamp(text_in(job, "due"));
-  shown["pri"] = job.at("priority");
-  if (job.at("failed_attempts").to_number<std::uint64_t>() > 0)
-    shown["attempts"] = job.at("failed_attempts");
-  if (job.contains("died")) shown["dead"] = job.at("died");
+  json::object shown = file_fields(FileObject::kJob, job);
+  for (const char* const name : {"body", "body_base64"}) shown.erase(name);
+  if (job.contains("due")) shown["due_ms"] = server::parse_timestamp(text_in(job, "due"));
+  if (job.contains("lease_ends")) shown["lease_ends"] = job.at("lease_ends");
   return shown;
 }
 
 void print_json(const json::object& shown) {
   write_out(json::serialize(shown) + "\n");
+}
+
+// Says what became of a job that is gone.
+void print_ended(const Request& request, const NamedJob& job, std::string_view result) {
+  json::object shown;
+  if (request.key.empty()) {
+    shown["id"] = parse_job_id(job.short_name);
+  } else {
+    shown = {{"tube", request.tube}, {"key", request.key}};
+  }
+  shown["result"] = result;
+  print_json(shown);
 }
 
 // --- cancel, delete, bury
@@ -180,24 +189,29 @@ int cancel_many(const CancelRequest& request) {
   Asked asked = request.asked;
   asked.set("/filter/tube", json::value(request.tube), "--tube");
   return change_many<server::ChangeJobs>(
-      request.server, asked, {.row = "cancelJobs", .done = "cancelled", .tube = request.tube});
+      request.server, asked,
+      {.row = "cancelJobs", .done = "cancelled", .tube = request.tube, .json = request.json});
 }
 
 int cancel(const CancelRequest& request) {
   if (has_filter(request.asked) || request.all) return cancel_many(request);
   if (!request.asked.is_empty())
-    throw UsageError("--dry-run is for many jobs: say which by a filter");
+    throw UsageError(fmt::format("--dry-run is for many jobs: say which by {}", kFilterOptions));
+  if (request.ids.empty() && request.key.empty())
+    throw UsageError(fmt::format("give the jobs' IDs, the --key of one, or {}", kFilterOptions));
   return for_each_job(request, "cancel", [&](Api& api, const NamedJob& job) {
     const json::object answer =
         api.ask("DELETE", job.path + (request.ask ? "?if_reserved=ask" : ""));
     const bool is_asked = answer.contains("cancel_requested");
+    if (request.json) return print_ended(request, job, is_asked ? "asked" : "cancelled");
     write_out(fmt::format("{} {}\n", is_asked ? "asked for" : "cancelled", job.name));
   });
 }
 
 int delete_jobs(const Request& request) {
-  return for_each_job(request, "delete", [](Api& api, const NamedJob& job) {
+  return for_each_job(request, "delete", [&](Api& api, const NamedJob& job) {
     api.ask("DELETE", job.path + "?done=true");
+    if (request.json) return print_ended(request, job, "deleted");
     write_out(fmt::format("deleted {}\n", job.short_name));
   });
 }
@@ -298,6 +312,10 @@ std::string describe(const json::object& job) {
   }
   add("due", text_in(job, "due") + ", " + from_now(text_in(job, "due")));
   add("expires", text_in(job, "expires_at"));
+  if (job.contains("cancel_requested")) text += ", its cancel is asked for";
+  add("ttr", text_in(job, "ttr"));
+  const json::object fields = file_fields(FileObject::kJob, job);
+  add("attributes", text_in(fields, "attributes"));
   add("group", bytes_in(job, "group"));
   add("key", bytes_in(job, "key"));
   const auto failed = job.at("failed_attempts").to_number<std::uint64_t>();
@@ -373,6 +391,11 @@ CLI::App& add(CLI::App& app, const std::string& name, const char* examples,
   return command;
 }
 
+constexpr const char* kEndedHelp =
+    "Print {\"id\":...,\"result\":...}; of a job that was\nnamed by its key: "
+    "{\"tube\":...,\"key\":...,"
+    "\"result\":...}";
+
 template <class Of>
 void add_ending(CLI::App& command, const std::shared_ptr<Of>& request) {
   add_flag(command, "--json", request->json,
@@ -386,6 +409,7 @@ void add_cancel(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<CancelRequest>();
   CLI::App& command = add(app, "cancel", kCancelExamples, request, cancel, exit_code);
   add_flag(command, "--ask", request->ask, "If a worker holds it: when it is done");
+  add_flag(command, "--json", request->json, kEndedHelp);
   add_bulk_options<server::ChangeJobs>(command, request->asked, request->all,
                                        {.without = "tube limit page_token"});
   add_server_option(command, request->server);
@@ -394,6 +418,7 @@ void add_cancel(CLI::App& app, int& exit_code) {
 void add_delete(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App& command = add(app, "delete", kDeleteExamples, request, delete_jobs, exit_code);
+  add_flag(command, "--json", request->json, kEndedHelp);
   add_server_option(command, request->server);
 }
 

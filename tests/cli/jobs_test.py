@@ -77,7 +77,7 @@ class JobsTest(CliCase):
             done = self.run_carillon("peek", *arguments)
             self.assertEqual((done.returncode, done.stdout.decode()), (0, f"is {state}"))
             when = "in 1m\\d\\ds" if state == "delayed" else ".*s ago"
-            due = rf", due \d{{4}}-\d\d-\d\dT.*\.\d{{3}}Z, {when}"
+            due = rf", due \d{{4}}-\d\d-\d\dT.*\.\d{{3}}Z, {when}, ttr 60s"
             self.assertRegex(
                 done.stderr.decode(), rf"^job {job_id} in tube {self.tube}: {state}{due}\n$"
             )
@@ -91,6 +91,8 @@ class JobsTest(CliCase):
                     "tube": self.tube,
                     "state": state,
                     "pri": 5 if state == "buried" else 65536,
+                    "ttr": "60000ms",
+                    "body_bytes": len(f"is {state}"),
                     "body": f"is {state}",
                 },
             )
@@ -104,7 +106,7 @@ class JobsTest(CliCase):
             name = f"job {job_id} in tube {self.tube}"
             self.assertRegex(
                 self.run_carillon(*arguments).stderr.decode(),
-                rf"^{name}: reserved by mill-3, \d+ s left, due \S+, \S+ ago, key k\n$",
+                rf"^{name}: reserved by mill-3, \d+ s left, due \S+, \S+ ago, ttr 60s, key k\n$",
             )
             for error in (b"no", b"disk \x1bfull"):
                 worker.call(f"reserve-job {job_id}".encode())
@@ -112,13 +114,31 @@ class JobsTest(CliCase):
         at = r"\d{4}-\d\d-\d\dT\S+Z"
         self.assertRegex(
             self.run_carillon(*arguments).stderr.decode(),
-            rf"^{name}: buried, due \S+, \S+ ago, key k, failed attempts: 2, dead: attempts\n"
+            rf"^{name}: buried, due \S+, \S+ ago, ttr 60s, key k, failed attempts: 2, "
+            r"dead: attempts\n"
             rf"  {at} failed, mill-3: no\n  {at} failed, mill-3: disk \\x1Bfull\n$",
         )
         self.fails(
             f"carillon peek: no job in tube {self.tube} has key l",
             *("peek", "--key", "l", "--tube", self.tube),
         )
+
+    def test_peek_shows_a_cancel_that_is_asked_for_and_what_the_job_carries(self):
+        kept = {"metadata": {"a": 7}}
+        options = ("--expires-in", "1h", "--attributes", json.dumps(kept), "--ttr", "90s")
+        job_id = self.put(*options, "x")
+        with self.server.connect() as worker:
+            worker.call(f"reserve-job {job_id}".encode())
+            self.carillon("cancel", "--ask", job_id)
+            line = json.loads(self.carillon("peek", job_id, "--json"))
+            self.assertEqual((line["cancel_asked"], line["attributes"]), (True, kept))
+            self.assertEqual((line["ttr"], line["at_expiry"]), ("90000ms", "drop"))
+            self.assertIn("expires_at", line)
+            self.assertIn("lease_ends", line)
+            self.assertRegex(
+                self.run_carillon("peek", job_id).stderr.decode(),
+                r", expires \S+, its cancel is asked for, ttr 90s, attributes \{.*\}\n$",
+            )
 
     def test_peek_finds_nothing(self):
         self.fails("carillon peek: job 999999 does not exist", "peek", "999999")
