@@ -68,9 +68,11 @@ std::string value_name(const server::Field& field) {
 
 // The sentence without its end, in lines that fit beside the option's name. What is null in JSON is
 // "never" here.
-std::string description_of(const server::Field& field) {
+std::string description_of(const server::Field& field, const AskedOptions& options) {
   constexpr std::size_t kWidth = 52;
   std::string sentence(field.help);
+  for (const auto& [name, help] : options.helps)
+    if (name == field.name) sentence = help;
   const std::size_t null = field.is_patch ? sentence.find("null") : sentence.npos;
   if (null != sentence.npos) sentence.replace(null, 4, "never");
   std::string_view text = sentence;
@@ -109,12 +111,12 @@ std::uint64_t parse_moment(const std::string& text) {
 }
 
 void Asked::add_one(CLI::App& command, const server::Field& field, const std::string& pointer,
-                    const std::string& name, bool is_needed) {
+                    const std::string& name, const AskedOptions& options, bool is_needed) {
   const auto set_text = [this, &field, pointer, name](const std::string& text) {
     const auto parse = [&field](const std::string& from) { return value_of(field, from); };
     set(pointer, parse_argument(name, parse, text), name);
   };
-  const Argument added = add_text(command, name, set_text, description_of(field));
+  const Argument added = add_text(command, name, set_text, description_of(field, options));
   added.type_name(name.starts_with('-') ? value_name(field) : "");
   if (is_needed) added.required();
 }
@@ -132,9 +134,9 @@ void Asked::add(CLI::App& command, const server::Shape& shape, const AskedOption
     } else if (field.type == Type::kFlag) {
       add_flag(
           command, name, [this, pointer, name] { set(pointer, true, name); },
-          description_of(field));
+          description_of(field, options));
     } else {
-      add_one(command, field, pointer, name);
+      add_one(command, field, pointer, name, options);
     }
   }
 }
@@ -163,7 +165,7 @@ void Asked::add_arguments(CLI::App& command, const server::Shape& shape,
     find_field(shape, name, "", [&](const server::Field& field, const std::string& pointer) {
       // A name that is empty would be that of nothing.
       const bool is_name = field.rule.needed || field.rule.form != nullptr;
-      add_one(command, field, pointer, *label_in(options.positionals, name),
+      add_one(command, field, pointer, *label_in(options.positionals, name), options,
               is_name && !field.is_optional && !label_in(options.optional, name));
     });
   }

@@ -35,6 +35,8 @@ struct AskedOptions {
   std::string_view without = {};
   // Fields whose options have other names: "priority:pri due:at".
   std::string_view names = {};
+  // Fields whose help differs from that of the request, because the command has another default.
+  std::vector<std::pair<std::string_view, std::string_view>> helps = {};
 };
 
 class Asked {
@@ -69,7 +71,7 @@ class Asked {
   void add(CLI::App& command, const server::Shape& shape, const AskedOptions& options,
            const std::string& at);
   void add_one(CLI::App& command, const server::Field& field, const std::string& pointer,
-               const std::string& name, bool is_needed = false);
+               const std::string& name, const AskedOptions& options, bool is_needed = false);
   void read_into(const server::Shape& shape, void* into) const;
   std::string text_of(const std::vector<server::FieldFault>& faults) const;
   std::string argument_of(std::string_view pointer) const;

@@ -31,8 +31,8 @@ namespace carillon::cli {
 namespace {
 
 constexpr const char* kExamples =
-    R"(Without a TUBE it lists the tubes. Jobs come by due time, and the buried ones
-after them. Times are UTC.
+    R"(Without a TUBE it lists the tubes, and which are paused, or drained (no puts).
+Jobs come by due time, and the buried ones after them. Times are UTC.
 
 Examples:
   carillon list
@@ -178,13 +178,22 @@ void list_tubes(const Request& request, Api& api) {
     std::string text = std::exchange(is_first, false) && !request.json ? header : "";
     for (const json::value& one : page) {
       const json::object& jobs = one.at("jobs").as_object();
-      const char* const format =
-          request.json ? R"({{"ready":{},"reserved":{},"delayed":{},"buried":{},"tube":"{}"}})"
-                       : "{:>9}  {:>9}  {:>9}  {:>9}  {}";
-      const std::string line = fmt::format(
-          fmt::runtime(format), text_in(jobs, "ready"), text_in(jobs, "reserved"),
-          text_in(jobs, "delayed"), text_in(jobs, "buried"), text_in(one.as_object(), "name"));
-      text += request.json ? line + "\n" : fit(line);
+      const bool paused = one.at("paused").as_bool();
+      const bool draining = one.at("draining").as_bool();
+      if (request.json) {
+        json::object line;
+        for (const char* const state : {"ready", "reserved", "delayed", "buried"})
+          line[state] = jobs.at(state);
+        line["tube"] = one.at("name");
+        if (paused) line["paused"] = "yes";
+        if (draining) line["puts"] = "refused";
+        text += json::serialize(line) + "\n";
+        continue;
+      }
+      text += fit(fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {}{}{}", text_in(jobs, "ready"),
+                              text_in(jobs, "reserved"), text_in(jobs, "delayed"),
+                              text_in(jobs, "buried"), text_in(one.as_object(), "name"),
+                              paused ? " (paused)" : "", draining ? " (drained)" : ""));
     }
     write_out(text);
     return true;
@@ -304,7 +313,9 @@ void add_due(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<DueRequest>();
   CLI::App& command = add_subcommand(app, "due", kDueExamples);
   request->asked.add_arguments(command, server::kShape<server::GetDue>,
-                               {.positionals = "tube", .optional = "tube"});
+                               {.positionals = "tube",
+                                .optional = "tube",
+                                .helps = {{"tube", "Of this tube (default: default)"}}});
   add_flag(command, "--json", request->json, "Print lines of JSON");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = due(*request); });

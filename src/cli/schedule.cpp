@@ -37,7 +37,8 @@ namespace json = boost::json;
 
 constexpr const char* kScheduleExamples =
     R"(ACTION: set, list, show, pause, resume, trigger (put its job now), delete.
-The body of its jobs is BODY, or all of standard input. set again changes it.
+The body of its jobs is BODY, or all of standard input. set again changes
+everything: what it does not name is as in a new schedule.
 --cron: minute hour day-of-month month day-of-week, or @hourly, @daily, ...
 
 Examples:
@@ -135,7 +136,10 @@ CLI::App& add_kind(CLI::App& app, const std::shared_ptr<Request>& request, const
     throw std::invalid_argument(
         fmt::format("\"{}\": there are {}", text, fmt::join(actions, ", ")));
   };
-  add_value(command, "ACTION", request->action, parse_action, "").type_name("").required();
+  add_value(command, "ACTION", request->action, parse_action,
+            fmt::format("{}", fmt::join(actions, ", ")))
+      .type_name("")
+      .required();
   add_value(command, "NAME", request->name, parse_tube, "The name of the " + request->kind)
       .type_name("");
   when_parsed(command, [request, act, &exit_code] { exit_code = act(*request); });

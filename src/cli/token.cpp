@@ -103,7 +103,7 @@ void add_token(CLI::App& app, int& exit_code) {
   const auto request = std::make_shared<Request>();
   CLI::App& command = add_subcommand(app, "token", kExamples);
   server::Token& token = request->token;
-  add_value(command, "ACTION", request->action, parse_action, "").type_name("").required();
+  add_value(command, "ACTION", request->action, parse_action, "new").type_name("").required();
   add_text(
       command, "--name",
       [&token](const std::string& text) {

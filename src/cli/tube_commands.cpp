@@ -127,6 +127,15 @@ struct KickRequest : Request {
   std::optional<std::uint64_t> job;
 };
 
+int print_kicked(const KickRequest& request, const std::string& tube, std::uint64_t kicked) {
+  json::object shown;
+  if (request.job) shown["id"] = *request.job;
+  if (!request.job) shown["tube"] = tube;
+  shown["kicked"] = kicked;
+  write_out((request.json ? json::serialize(shown) : std::to_string(kicked)) + "\n");
+  return kSuccess;
+}
+
 int kick(const KickRequest& request) {
   for (const auto& [field, name] : {std::pair{"/max", "N"}, std::pair{"/tube", "--tube"}})
     if (request.job && request.asked.has(field))
@@ -135,19 +144,16 @@ int kick(const KickRequest& request) {
       request.asked.read<server::KickTube>({.tube = std::string(kDefaultTube), .max = 1});
   Api api(request.server);
   try {
-    if (!request.job) {
-      write_out(fmt::format("{}\n", api.call<server::Kicked>("kickTube", asked).kicked));
-      return kSuccess;
-    }
+    if (!request.job)
+      return print_kicked(request, asked.tube, api.call<server::Kicked>("kickTube", asked).kicked);
     api.ask("POST", fmt::format("/v1/jobs/{}:kick", *request.job));
   } catch (const Refusal& refusal) {
     if (refusal.status != 404) throw;
-    if (!request.job) return write_out("0\n"), kSuccess;  // a tube that is not there has no jobs
+    if (!request.job) return print_kicked(request, asked.tube, 0);  // such a tube has no jobs
     throw Failure(
         fmt::format("job {} does not exist, or is neither buried nor delayed", *request.job));
   }
-  write_out("1\n");
-  return kSuccess;
+  return print_kicked(request, asked.tube, 1);
 }
 
 // --- drain
@@ -307,6 +313,7 @@ json::object shown_of(const server::Tube& tube) {
   add_unless_0(shown, "total-puts-too-fast", tube.puts_too_fast);
   add_unless_0(shown, "total-dead-deleted", tube.dead_deleted);
   if (tube.draining) shown["puts"] = "refused";
+  if (tube.paused) shown["paused"] = "yes";
   return shown;
 }
 
@@ -399,10 +406,15 @@ void add_resume(CLI::App& app, int& exit_code) {
 
 void add_kick(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<KickRequest>();
-  CLI::App& command =
-      add_row<server::KickTube>(app, "kick", kKickExamples, request, {.positionals = "max:N"});
+  CLI::App& command = add_subcommand(app, "kick", kKickExamples);
+  request->asked.add_arguments(command, server::kShape<server::KickTube>,
+                               {.positionals = "max:N",
+                                .helps = {{"max", "At most this many jobs (default: 1)"},
+                                          {"tube", "Of this tube (default: default)"}}});
   add_value(command, "--job", request->job, parse_job_id, "This one job, wherever it is")
       .type_name("ID");
+  add_flag(command, "--json", request->json,
+           "Print {\"tube\":...,\"kicked\":...}, or with --job its id");
   finish(command, request, kick, exit_code);
 }
 
@@ -422,7 +434,9 @@ void add_drain(CLI::App& app, int& exit_code) {
 void add_tube(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<TubeRequest>();
   CLI::App& command = add_subcommand(app, "tube", kTubeExamples);
-  add_value(command, "ACTION", request->action, parse_action, "").type_name("").required();
+  add_value(command, "ACTION", request->action, parse_action, "set or show")
+      .type_name("")
+      .required();
   add_value(command, "NAME", request->tube, parse_tube, "The tube").type_name("").required();
   add_value(command, "--group", request->group, parse_group, "Only for this group")
       .type_name("GROUP");

@@ -84,6 +84,7 @@ class JobsTest(CliCase):
             line = json.loads(self.carillon("peek", "--json", *arguments))
             for name in ("due", "due_ms", "created"):
                 line.pop(name)
+            moved = {"reserves": 1, "buries": 1} if state == "buried" else {}
             self.assertEqual(
                 line,
                 {
@@ -94,6 +95,7 @@ class JobsTest(CliCase):
                     "ttr": "60000ms",
                     "body_bytes": len(f"is {state}"),
                     "body": f"is {state}",
+                    **moved,
                 },
             )
 

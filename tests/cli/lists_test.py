@@ -117,6 +117,37 @@ class ListsTest(CliCase):
             {"ready": 0, "reserved": 0, "delayed": 1, "buried": 0, "tube": self.tube}, tubes
         )
 
+    def test_list_and_show_say_which_tubes_are_paused_and_drained(self):
+        self.put("--delay", "1h", "x")
+        self.carillon("pause", self.tube)
+        self.carillon("drain", self.tube)
+        self.assertIn(f"  {self.tube} (paused) (drained)\n", self.carillon("list"))
+        tubes = [json.loads(line) for line in self.carillon("list", "--json").splitlines()]
+        (tube,) = [tube for tube in tubes if tube["tube"] == self.tube]
+        shown = json.loads(self.carillon("tube", "show", self.tube, "--json"))
+        for told in (tube, shown):
+            self.assertEqual((told["paused"], told["puts"]), ("yes", "refused"))
+
+    def test_counts_of_what_was_changed_as_json(self):
+        jobs = [self.put("--delay", "1h", "--key", key, "x") for key in "abcd"]
+
+        def told(*arguments):
+            return json.loads(self.carillon(*arguments, "--json"))
+
+        tube = {"tube": self.tube}
+        self.assertEqual(told("kick", "--tube", self.tube), {**tube, "kicked": 1})
+        self.assertEqual(told("kick", "--job", jobs[3]), {"id": int(jobs[3]), "kicked": 1})
+        self.assertEqual(told("delete", jobs[0]), {"id": int(jobs[0]), "result": "deleted"})
+        key = {**tube, "key": "b", "result": "cancelled"}
+        self.assertEqual(told("cancel", "--tube", self.tube, "--key", "b"), key)
+        other = self.tube + "-2"
+        moved = told("move", self.tube, other, "--key-prefix", "c")
+        self.assertEqual(moved, {**tube, "moved": 1, "left": 0})
+        self.assertEqual(told("retry", other, "--all"), {"tube": other, "retried": 0, "left": 0})
+        cancelled = told("cancel", "--tube", other, "--state", "delayed")
+        self.assertEqual(cancelled, {"tube": other, "cancelled": 1, "left": 0})
+        self.assertEqual(told("clear", self.tube, "--all"), {**tube, "deleted": 1, "left": 0})
+
     def test_cancel_and_clear_by_filter(self):
         for i in range(5):
             self.put("--delay", "1h", "--key", f"a{i}", "x")
@@ -214,8 +245,8 @@ class ListsTest(CliCase):
     def test_what_is_wrong_is_said_in_a_line(self):
         self.put("--delay", "1h", "x")
         self.fails(
-            "carillon clear: say which jobs, by --state, --group, --key-prefix, --due-after or "
-            "--due-before; or --all",
+            "carillon clear: say which jobs, by --state, --group, --key-prefix, --due-after, "
+            "--due-before or --reason; or --all",
             "clear",
             self.tube,
             code=2,

@@ -84,7 +84,8 @@ struct SpreadJobs {
 inline constexpr std::array kSpreadJobsFields = {
     field<&SpreadJobs::filter>("filter", "Which jobs.", {.needed = true}),
     field<&SpreadJobs::over>("over",
-                             "From due_after on; longer than up to due_before, at most 30 days.",
+                             "The jobs are dealt out over this time, which begins with due_after. "
+                             "It is longer than from due_after to due_before, and at most 30 days.",
                              {.needed = true}),
     field<&SpreadJobs::dry_run>("dry_run", kDryRunHelp),
     field<&SpreadJobs::limit>("limit", kLimitHelp, kLimitRule),

@@ -62,7 +62,9 @@ inline constexpr auto kTubeFilterFields = joined(
     std::array{field<&TubeFilter::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm})},
     joined(kFilterFields<TubeFilter>,
            std::array{field<&TubeFilter::reason>(
-               "reason", "Buried jobs with this reason, as getDead tells it.")}));
+               "reason",
+               "Buried jobs with this reason, as GET /v1/tubes/TUBE/dead lists them, e.g. exit "
+               "status 3: no such file.")}));
 template <>
 inline constexpr Shape kShape<TubeFilter> = {.name = "Filter", .fields = kTubeFilterFields};
 
