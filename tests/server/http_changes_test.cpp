@@ -187,6 +187,32 @@ TEST_F(HttpSession, ADurationIsWrittenAsOnACommandLine) {
             "/ttr: \"PT30S\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
 }
 
+TEST_F(HttpSession, AHeaderThatIsNotReadIsRefused) {
+  const Answer batch = ask("POST", "/v1/tubes/mail/jobs:batch", R"({"jobs":[{"body":"x"}]})",
+                           "Content-Type: application/json\r\nCarillon-Delay: 1h\r\n");
+  EXPECT_EQ(batch.status, 400) << "the delay would be lost";
+  EXPECT_EQ(batch.detail(), "carillon-delay: only a put with a plain body reads such headers");
+  EXPECT_FALSE(server.engine.tube_stats(server.now, "mail"));
+}
+
+TEST_F(HttpSession, AChangeThatAStopInterruptsIsNotToBeSentAgain) {
+  for (int n = 0; n < 100; ++n) put(R"({"delay":"1h"})");
+  const std::string kick =
+      "POST /v1/tubes/mail:kick HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n"
+      R"({"max":1000})";
+  server.reading_takes_ns = 1'000;
+  session.receive(kick, server.now.mono_ns + 1);
+  const auto kicked = [&] { return server.engine.tube_stats(server.now, "mail")->jobs.ready; };
+  for (int steps = 0; steps < 10 && kicked() == 0; ++steps)
+    session.receive("", server.now.mono_ns + 1);
+  ASSERT_GT(kicked(), 0u);
+  ASSERT_LT(kicked(), 100u);
+  session.close();
+  const Answer told = next();
+  EXPECT_EQ(told.status, 503) << told.body;
+  EXPECT_EQ(told.head.find("Retry-After"), std::string::npos) << told.head;
+}
+
 TEST_F(HttpSession, ToAskForAKeyMakesNoTube) {
   for (const char* const method : {"GET", "PATCH", "DELETE"}) {
     EXPECT_EQ(ask(method, "/v1/tubes/none/keys/k", method == std::string_view("PATCH") ? "{}" : "")

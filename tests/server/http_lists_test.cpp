@@ -498,6 +498,12 @@ TEST_F(HttpLists, NamesThatAreNoTextAreToldApart) {
   const json::value groups = ask("GET", "/v1/tubes/odd/groups").value().at("groups");
   EXPECT_EQ(groups.at(0).at("name_base64"), "/w==");
   EXPECT_EQ(groups.at(1).at("name_base64"), "/g==");
+  for (const char* const empty : {"group_base64", "key_prefix_base64", "reason_base64", "reason"}) {
+    const Answer refused = ask("POST", "/v1/jobs:cancel",
+                               R"({"filter":{"tube":"odd",")" + std::string(empty) + R"(":""}})");
+    EXPECT_EQ(refused.status, 400) << empty << " is no filter: " << refused.body;
+  }
+  EXPECT_EQ(ask("GET", "/v1/tubes/odd/jobs?group_base64=").status, 400);
   const Answer cancelled =
       ask("POST", "/v1/jobs:cancel", R"({"filter":{"tube":"odd","group_base64":"/w=="}})");
   EXPECT_EQ(cancelled.value().at("changed"), 1) << cancelled.body;

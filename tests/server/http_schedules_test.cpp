@@ -121,6 +121,17 @@ TEST_F(HttpSchedules, RefusesWhatNeverOccurs) {
   EXPECT_EQ(get().status, 404);
 }
 
+TEST_F(HttpSchedules, AGroupInBase64IsCheckedToo) {
+  for (const char* const bytes : {"", "AA==", "YSBi"}) {  // nothing, NUL, "a b"
+    const Answer refused =
+        ask("PUT", "/v1/schedules/s",
+            R"({"every":"1h","job":{"group_base64":")" + std::string(bytes) + R"("}})");
+    EXPECT_EQ(refused.status, 400) << bytes << refused.body;
+  }
+  EXPECT_EQ(ask("PUT", "/v1/schedules/s", R"({"every":"1h","job":{"group_base64":"/w=="}})").status,
+            201);
+}
+
 TEST_F(HttpSchedules, NamesAllThatIsWrongAtOnce) {
   const Answer refused = set(R"({"every":"1h","cron":"61 * * * *","catch_up":"all","x":1,)"
                              R"("job":{"ttr":"1ms","at_expiry":"drop","tracestate":"a=b"}})");

@@ -161,20 +161,28 @@ json::object write_fields(const Shape& shape, const void* from) {
 
 // --- Values
 
-bool read_value(Reader& reader, const Field& field, const json::value& value, std::string& into) {
-  const json::string* const text = text_of(reader, field, value);
-  if (text == nullptr) return false;
-  const std::string_view as_is(*text);
-  if (field.rule.form != nullptr && !field.rule.form->is_good(as_is)) {
-    reader.fault(field.name, fmt::format("\"{}\": {}", as_is, field.rule.form->fault));
+namespace {
+
+// Returns true if the field may have these bytes. `shown`: how an error shows them.
+bool may_be(Reader& reader, const Field& field, std::string_view bytes, std::string_view shown) {
+  if (field.rule.form != nullptr && !field.rule.form->is_good(bytes)) {
+    reader.fault(field.name, fmt::format("\"{}\": {}", shown, field.rule.form->fault));
     return false;
   }
-  if (as_is.size() < field.rule.least || as_is.size() > field.rule.most) {
-    reader.fault(field.name, fmt::format("it has {} bytes: {} allowed", as_is.size(),
+  if (bytes.size() < field.rule.least || bytes.size() > field.rule.most) {
+    reader.fault(field.name, fmt::format("it has {} bytes: {} allowed", bytes.size(),
                                          range_of(field.rule, "")));
     return false;
   }
-  into = as_is;
+  return true;
+}
+
+}  // namespace
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, std::string& into) {
+  const json::string* const text = text_of(reader, field, value);
+  if (text == nullptr || !may_be(reader, field, *text, *text)) return false;
+  into = std::string_view(*text);
   return true;
 }
 
@@ -187,6 +195,7 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, By
     reader.fault(field.name, "not Base64 (RFC 4648, section 4, with padding)");
     return false;
   }
+  if (!may_be(reader, field, *bytes, *text)) return false;
   into.bytes = *std::move(bytes);
   return true;
 }

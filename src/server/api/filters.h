@@ -64,7 +64,8 @@ inline constexpr auto kTubeFilterFields = joined(
            std::array{field<&TubeFilter::reason>(
                "reason",
                "Buried jobs with this reason, as GET /v1/tubes/TUBE/dead lists them, e.g. exit "
-               "status 3: no such file.")}));
+               "status 3: no such file.",
+               {.least = 1})}));
 template <>
 inline constexpr Shape kShape<TubeFilter> = {.name = "Filter", .fields = kTubeFilterFields};
 

@@ -130,6 +130,10 @@ void read_request(RequestContext& x, Reader& reader, const Shape& shape, void* i
   read_path(x, shape, into);
   const json::object query = query_of(x, reader);
   if (has_plain_body(x)) return read_headers(x, reader, shape, into);
+  for (const auto& header : x.request.headers) {
+    if (header.first.starts_with(kHeaderPrefix))
+      reader.fault_at(header.first, "only a put with a plain body reads such headers");
+  }
   json::object body = body_of(x, reader);
   if (is_batch(operation)) x.json.swap(body);  // its items are read later
   const json::object& fields = operation.has_query() ? query : is_batch(operation) ? x.json : body;

@@ -174,12 +174,25 @@ bool Session::may_go_on() {
   return !is_revoked_;
 }
 
-// Parts of the request that were carried out stay so. A client that has left does not get this.
+namespace {
+
+// A client that is told when to retry sends the request again. So it is not told if parts of the
+// request may have been carried out: they stay so, and a kick would kick twice as many.
+Problem stopped(bool may_have_changed) {
+  if (!may_have_changed)
+    return Problem(kDraining, "the server stops, or the client has left").with("Retry-After", "1");
+  return Problem(kDraining, "the server stops; a part of the request may have been carried out");
+}
+
+}  // namespace
+
+// A client that has left does not get this.
 void Session::tell_of_the_end() {
+  const bool may_have_changed = exchange_ && exchange_->operation != nullptr &&
+                                exchange_->operation->appends == Appends::kYes;
   const Problem problem =
-      is_revoked_
-          ? wrong_token("the token was taken away, or changed, while the request went on")
-          : Problem(kDraining, "the server stops, or the client has left").with("Retry-After", "1");
+      is_revoked_ ? wrong_token("the token was taken away, or changed, while the request went on")
+                  : stopped(may_have_changed);
   const Reply reply{.status = problem.kind().status,
                     .type = kProblemJson,
                     .body = problem.json(path_),
