@@ -116,6 +116,19 @@ bool wants_help(const CLI::App& command) {
   return help != nullptr && help->count() > 0;
 }
 
+// Throws if an option ends with its "=", as in --key=$UNSET: CLI11 would take the next word as its
+// value. Words that belong to another program are not read.
+void require_values(const CLI::App& command, const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments) {
+    const bool is_option = word.starts_with("--");
+    if (word == "--" || (command.get_prefix_command() && !is_option)) return;
+    if (!is_option || word.find('=') != word.size() - 1) continue;
+    const std::string name = word.substr(0, word.size() - 1);
+    if (command.get_option_no_throw(name) != nullptr)
+      throw UsageError(fmt::format("{} lacks its value: nothing follows the =", name));
+  }
+}
+
 int run_command(const Command& entry, const std::vector<std::string>& arguments) {
   const std::string who = fmt::format("carillon {}", entry.name);
   int exit_code = kSuccess;
@@ -126,6 +139,7 @@ int run_command(const Command& entry, const std::vector<std::string>& arguments)
   CLI::App* command = app.get_subcommand(std::string(entry.name));
   command->description(fmt::format("{}.", entry.summary));
   try {
+    require_values(*command, arguments);
     // `command` parses, not `app`: otherwise an argument with the name of a subcommand would select
     // that subcommand. CLI11 takes the arguments in reverse order.
     command->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

@@ -254,6 +254,12 @@ void unless_gone(Read read) try {
   if (refusal.status != 404) throw;
 }
 
+struct BodyIsDamaged {};
+
+bool has_body(const json::object& job) {
+  return job.contains("body") || job.contains("body_base64");
+}
+
 class Export {
  public:
   Export(Api& api, const Request& request, const StopSignals& stop, ProgressLine& line)
@@ -368,24 +374,49 @@ class Export {
   }
 
   // Returns no line if the job is gone, or was written before.
-  std::string job_line(const json::value& job, ExportFile& file, FilePage& page) {
-    const json::object& shown = job.as_object();
-    const auto id = shown.at("id").to_number<std::uint64_t>();
+  std::string job_line(json::value job, ExportFile& file, FilePage& page) {
+    const auto id = job.at("id").to_number<std::uint64_t>();
     if (!file.ids.insert(id)) return "";
-    if (shown.contains("body_error")) return page.damaged.push_back(id), "";
+    if (job.as_object().contains("body_error")) return page.damaged.push_back(id), "";
+    if (!has_body(job.as_object())) {
+      try {
+        job = large_job(id);
+      } catch (const BodyIsDamaged&) {
+        return page.damaged.push_back(id), "";
+      }
+      if (job.is_null()) return "";
+    }
     json::object line{{"type", "job"}};
     for (auto& [name, value] : file_fields(FileObject::kJob, job)) {
       line[name] = value;
       if (name == "due")
         line["due_ms"] = server::parse_timestamp(std::string_view(value.as_string()));
     }
-    if (line.contains("body") || line.contains("body_base64")) return line_of(line);
-    std::string text;
-    unless_gone([&] {
-      add_body(line, api_.fetch("GET", fmt::format("/v1/jobs/{}/body", id)));
-      text = line_of(line);
-    });
-    return text;
+    return line_of(line);
+  }
+
+  // Returns the job, whose body is too large for a page, with its body, both as they were at one
+  // moment. Null if it is gone. Throws BodyIsDamaged.
+  json::value large_job(std::uint64_t id) {
+    constexpr int kTries = 5;
+    const std::string path = fmt::format("/v1/jobs/{}", id);
+    for (int tries = 1;; ++tries) {
+      try {
+        json::object job = api_.get(path);
+        if (has_body(job)) return job;
+        const json::object before = file_fields(FileObject::kJob, job);
+        add_body(job, api_.fetch("GET", path + "/body"));
+        if (file_fields(FileObject::kJob, api_.get(path)) == before) return job;
+        if (tries == kTries) throw Failure(fmt::format("job {} changes again and again", id));
+      } catch (const Refusal& refusal) {
+        if (refusal.status != 404) throw;
+        return nullptr;
+      } catch (const Unavailable&) {  // a damaged body, one that was replaced, or no server
+        if (tries < kTries) continue;
+        api_.get("/healthz");
+        throw BodyIsDamaged();
+      }
+    }
   }
 
   void export_schedules(ExportFile& file) {

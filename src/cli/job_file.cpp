@@ -15,6 +15,7 @@
 #include "cli/arguments.h"
 #include "cli/file_fields.h"
 #include "server/api/attributes.h"
+#include "server/api/names.h"
 #include "server/text/json_text.h"
 
 namespace carillon::cli {
@@ -203,6 +204,9 @@ FilePage page_of(const json::object& object) {
 
 }  // namespace
 
+// An export's own ids are shorter.
+constexpr std::size_t kLongestId = 64;
+
 FileLine parse_file_line(std::string_view text) {
   json::object object = object_of(text);
   const auto* named = object.if_contains("type");
@@ -218,7 +222,13 @@ FileLine parse_file_line(std::string_view text) {
   const std::uint64_t version = number_of("version", field(object, "version"));
   if (version != kJobFileVersion)
     refuse("version", fmt::format("is {}; this Carillon knows {}", version, kJobFileVersion));
-  return FileHead{text_of("id", field(object, "id"))};
+  // It becomes a part of a command line.
+  const std::string id = text_of("id", field(object, "id"));
+  if (id.size() > kLongestId || !server::is_word(id))
+    refuse("id",
+           fmt::format("{} bytes; an export has up to {}, without spaces and control characters",
+                       id.size(), kLongestId));
+  return FileHead{id};
 }
 
 }  // namespace carillon::cli

@@ -333,6 +333,33 @@ class ExportImportTest(CliCase):
             str(part),
         )
 
+    def test_a_large_body_that_is_damaged_is_named_and_the_others_are_exported(self):
+        data = self.directory / "damaged"
+        with daemon.carillon_serve(str(data), "--max-job-size", "1M") as server:
+            c = server.connect()
+            jobs = [c.put(bytes([65 + n]) * 100_000) for n in range(3)] + [c.put(b"small")]
+            self.assertEqual(server.terminate(), 0)
+        (blobs,) = data.glob("*.blob")
+        stored = bytearray(blobs.read_bytes())
+        stored[len(stored) // 2] ^= 1
+        blobs.write_bytes(stored)
+        server = self.enterContext(daemon.carillon_serve(str(data), "--scrub", "0"))
+        done = daemon.run_carillon("export", "--out", str(self.out), *self.at(server))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"job \d+ is not in it: its body is damaged")
+        lines = [json.loads(line) for line in self.out.read_text().splitlines()]
+        whole = [line["id"] for line in lines if line["type"] == "job"]
+        self.assertEqual(len(whole), len(jobs) - 1)
+
+    def test_an_id_of_a_file_that_is_no_word_is_refused(self):
+        self.out.write_text(
+            json.dumps({"type": "export", "version": 1, "id": "x\r\ndelete 1\r\n"})
+            + '\n{"tube":"a","body":"x"}\n'
+        )
+        done = daemon.run_carillon("import", str(self.out), *self.at(self.second))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('line 1: "id": 13 bytes; an export has', done.stderr)
+
     def test_an_export_whose_server_dies_says_how_far_it_came(self):
         self.fill(random.Random(9), tubes=1, jobs=5_000)
         process = self.start("export", *self.at(self.first))
