@@ -80,14 +80,16 @@ std::string describe(const CLI::ExtrasError&, const CLI::App& command) {
                      command.get_name());
 }
 
+std::string lacking(const std::string& name, const CLI::Option& option) {
+  return fmt::format("{0} lacks its value: write {0} {1}", name, option.get_type_name());
+}
+
 std::string describe(const CLI::ArgumentMismatch& error, const CLI::App& command) {
   const std::string_view what = error.what();
   const std::string name(what.substr(0, what.find(':')));
   const CLI::Option* option = command.get_option_no_throw(name);
   if (option == nullptr) return std::string(what);
-  if (what.ends_with(" missing")) {
-    return fmt::format("{0} lacks its value: write {0} {1}", name, option->get_type_name());
-  }
+  if (what.ends_with(" missing")) return lacking(name, *option);
   return fmt::format("{} was given {} times; once is enough", name, option->count());
 }
 
@@ -124,8 +126,8 @@ void require_values(const CLI::App& command, const std::vector<std::string>& arg
     if (word == "--" || (command.get_prefix_command() && !is_option)) return;
     if (!is_option || word.find('=') != word.size() - 1) continue;
     const std::string name = word.substr(0, word.size() - 1);
-    if (command.get_option_no_throw(name) != nullptr)
-      throw UsageError(fmt::format("{} lacks its value: nothing follows the =", name));
+    if (const CLI::Option* const option = command.get_option_no_throw(name))
+      throw UsageError(lacking(name, *option));
   }
 }
 

@@ -129,6 +129,7 @@ class ExportFile {
   // What it has, from an export before and from this one.
   bool begun = false;
   bool ended = false;
+  std::string server;  // the address in its head
   FilePage last = {};  // its last page; its tube is empty if there is no page
   std::uint64_t jobs = 0;
   IdSet ids;
@@ -161,7 +162,9 @@ class ExportFile {
   // Returns true if the export can go on behind the line.
   bool take(const std::string& text, std::vector<std::uint64_t>& unconfirmed) {
     const FileLine line = parse_file_line(text);
-    const bool is_head = std::holds_alternative<FileHead>(line);
+    const auto* const head = std::get_if<FileHead>(&line);
+    const bool is_head = head != nullptr;
+    if (is_head) this->server = head->server;
     if (!begun && !is_head) throw std::invalid_argument("the file is not an export");
     begun = true;
     ended = ended || std::holds_alternative<FileEnd>(line);
@@ -479,6 +482,11 @@ int export_jobs(const Request& request) {
   Export jobs(api, request, signals, line);
   jobs.begin();  // before the file is made: the server may be down
   ExportFile file(request.out, request.resume);
+  // Another server's jobs have other ids, and other pages.
+  if (const std::string here = server::to_string(request.server);
+      !file.server.empty() && file.server != here)
+    throw Failure(
+        fmt::format("{} is an export of {}, and not of {}", *request.out, file.server, here));
   if (file.ended) {
     remark(fmt::format("{} {}", *request.out,
                        file.is_whole() ? "is whole already" : "has all that could be read"));

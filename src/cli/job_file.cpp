@@ -228,7 +228,8 @@ FileLine parse_file_line(std::string_view text) {
     refuse("id",
            fmt::format("{} bytes; an export has up to {}, without spaces and control characters",
                        id.size(), kLongestId));
-  return FileHead{id};
+  const json::value* const server = object.if_contains("server");
+  return FileHead{id, server == nullptr ? "" : text_of("server", *server)};
 }
 
 }  // namespace carillon::cli

@@ -48,6 +48,7 @@ struct FileJob {
 // The first line. Its id names this export among all that ever were.
 struct FileHead {
   std::string id;
+  std::string server;  // its address; empty in a file by hand
 };
 // Behind the jobs of a page: all jobs of the tube before `after` are in the lines above; without
 // it, all jobs.

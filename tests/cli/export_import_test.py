@@ -333,6 +333,18 @@ class ExportImportTest(CliCase):
             str(part),
         )
 
+    def test_an_export_goes_on_with_its_own_server_alone(self):
+        self.first.connect().put(b"x")
+        self.export(self.first, self.out)
+        lines = self.out.read_text().splitlines(keepends=True)
+        self.out.write_text(lines[0])  # it was cut off
+        done = daemon.run_carillon(
+            "export", "--out", str(self.out), "--resume", *self.at(self.second)
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"is an export of {daemon.HOST}:{self.first.port}, and not of", done.stderr)
+        self.assertEqual(self.out.read_text(), lines[0])
+
     def test_a_large_body_that_is_damaged_is_named_and_the_others_are_exported(self):
         data = self.directory / "damaged"
         with daemon.carillon_serve(str(data), "--max-job-size", "1M") as server:
