@@ -213,16 +213,6 @@ TEST_F(HttpSession, AChangeThatAStopInterruptsIsNotToBeSentAgain) {
   EXPECT_EQ(told.head.find("Retry-After"), std::string::npos) << told.head;
 }
 
-TEST_F(HttpSession, ToAskForAKeyMakesNoTube) {
-  for (const char* const method : {"GET", "PATCH", "DELETE"}) {
-    EXPECT_EQ(ask(method, "/v1/tubes/none/keys/k", method == std::string_view("PATCH") ? "{}" : "")
-                  .status,
-              404)
-        << method;
-    EXPECT_FALSE(server.engine.tube_stats(server.now, "none")) << method;
-  }
-}
-
 TEST_F(HttpSession, AJobThatNobodyHasReservedIsBuried) {
   put(R"({"body":"a","priority":5})");
   EXPECT_EQ(ask("POST", "/v1/jobs/1:bury").status, 204);

@@ -388,8 +388,6 @@ Problem no_such_key(const ProblemKind& kind, const JobKey& named) {
 }
 
 std::optional<queue::JobId> find_key(RequestContext& x, const JobKey& named) {
-  // To use a tube makes it, and a client that asks for a key makes nothing.
-  if (!x.engine().tube_stats(x.now(), named.tube)) return std::nullopt;
   x.engine().use(x.client(), named.tube);
   return x.engine().job_with_key(x.client(), named.key);
 }
