@@ -285,11 +285,11 @@ class Files(TlsCase):
             ).stdout
 
         good = look("--tls-cert", self.certificate, "--tls-key", self.key)
-        self.assertIn("fits its key, and holds for 29 days", " ".join(good.split()))
+        self.assertIn("fits its key, and is good for 29 days", " ".join(good.split()))
         soon = self.authority.sign("soon", days=3)
         os.chmod(soon[1], 0o644)
         found = " ".join(look("--tls-cert", soon[0], "--tls-key", soon[1]).split())
-        self.assertIn("holds for 2 days more", found)
+        self.assertIn("is good for 2 days more", found)
         self.assertIn("every user may use the key", found)
         ended = self.authority.sign("over", days=-1)
         found = " ".join(look("--tls-cert", ended[0], "--tls-key", ended[1]).split())
