@@ -21,7 +21,7 @@
  * them.
  *
  * Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply` (by
- * HTTP: the status and the reason), and nothing was changed; its subclasses say which.
+ * HTTP: the status and the reason), and nothing was changed unless it says how many jobs were.
  * ConnectionLost is no answer: see `unknown`.
  *
  * Lost connections. The client connects with the first command, and again when the connection is
@@ -244,7 +244,7 @@ function json(given, name = "") {
   if (given instanceof Date) return given.toISOString();
   if (typeof given === "number" && SECONDS.has(name)) return ms(given);
   const isPlain = given !== null && typeof given === "object" && !Array.isArray(given);
-  if (!isPlain || name === "metadata") return given;
+  if (!isPlain || name === "metadata" || name === "attributes") return given;
   const entries = Object.entries(given).map(([key, one]) => {
     const field = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     return [field, json(one, field)];

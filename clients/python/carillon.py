@@ -19,18 +19,19 @@ changes of many jobs, settings, schedules) goes to the server's HTTP API: keywor
 fields of the request, and what is returned has those of the answer, as docs/http.md names them.
 
 Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply` (by
-HTTP: the status and the reason), and nothing was changed; its subclasses say which. ConnectionLost
-is no answer: see `unknown`.
+HTTP: the status and the reason), and nothing was changed unless it says how many jobs were; its
+subclasses say which. ConnectionLost is no answer: see `unknown`.
 
 Lost connections. The client connects with the first command, and again when the connection is gone;
-tubes and name are set anew. Each request by HTTP has a connection of its own. A command that may
-be repeated is sent again once: all that only read, a reserve (jobs of the lost connection come
-back by themselves), a batch with `once`, and a put with a key and a key_window whose on_conflict
-replaces no job: it is "reject", "ignore" or absent. (Let the window be longer than `timeout`. If
-somebody cancels the job between the reply that was lost and the repeat, its key is free, and the
-repeat makes the job anew. So does a repeat for a job that has expired by then, or was deleted while
-it was delayed or buried.) Any other command that was sent raises ConnectionLost with `unknown`
-true, as nobody knows whether it was carried out. Jobs that were reserved are not held any more.
+tubes and name are set anew. Each request by HTTP has a connection of its own. A command that may be
+repeated is sent again once: all that only read or set the same again, a reserve (jobs of the lost
+connection come back by themselves), a batch with `once`, and a put with a key and a key_window
+whose on_conflict replaces no job: it is "reject", "ignore" or absent. (Let the window be longer
+than `timeout`. If somebody cancels the job between the reply that was lost and the repeat, its key
+is free, and the repeat makes the job anew. So does a repeat for a job that has expired by then, or
+was deleted while it was delayed or buried.) Any other command that was sent raises ConnectionLost
+with `unknown` true, as nobody knows whether it was carried out. Jobs that were reserved are not
+held any more.
 
 Not thread-safe: each thread needs a Client of its own. Another thread may only interrupt() it. A
 child of fork() that goes on to use a Client calls its forget() first.

@@ -559,8 +559,10 @@ test("a schedule", async () => {
   assert.equal((await queue.reserve(5)).id, id);
   await queue.resumeSchedule(tube);
   const metadata = { maxSize: 5 };
-  await queue.setSchedule(tube, Buffer.from([0xff]), { every: 3600, metadata });
+  const attributes = { orderId: 7 };
+  await queue.setSchedule(tube, Buffer.from([0xff]), { every: 3600, metadata, attributes });
   const changed = await queue.showSchedule(tube);
+  assert.deepEqual(changed.job.attributes, attributes);
   assert.deepEqual([changed.every, changed.job.metadata], ["3600s", metadata]);
   assert.deepEqual(changed.job.body, Buffer.from([0xff]));
   await queue.deleteSchedule(tube);
