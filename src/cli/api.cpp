@@ -45,7 +45,8 @@ std::string reason_of(const json::object& problem, const std::vector<server::Fie
   return reason.empty() ? fmt::format("HTTP {}", status) : reason;
 }
 
-[[noreturn]] void throw_problem(const std::string& peer, const server::HttpAnswer& answer) {
+[[noreturn]] void throw_problem(const std::string& peer, const server::HttpAnswer& answer,
+                                bool has_token) {
   boost::system::error_code error;
   const json::value document = json::parse(answer.body, error);
   const json::object none;
@@ -54,8 +55,9 @@ std::string reason_of(const json::object& problem, const std::vector<server::Fie
   std::string reason = reason_of(problem, faults, answer.status);
   if (answer.status == 401) {
     const bool is_unknown = reason == "the server knows no such token";
-    reason = is_unknown ? fmt::format("{} does not know the token", peer)
-                        : fmt::format("{}: a token is needed: see --token-file", peer);
+    reason = is_unknown  ? fmt::format("{} does not know the token", peer)
+             : has_token ? fmt::format("{}: {}", peer, reason)
+                         : fmt::format("{}: a token is needed: see --token-file", peer);
   } else if (answer.status == 403) {
     reason = fmt::format("{} refuses it: {}", peer, reason);
   } else if (answer.status >= 500) {
@@ -69,7 +71,7 @@ std::string reason_of(const json::object& problem, const std::vector<server::Fie
                          : line.empty() ? reason
                                         : line);
   }
-  if (answer.status >= 500) throw Unavailable(reason);
+  if (answer.status >= 500) throw ServerFailed(reason, answer.status);
   throw Refusal(reason, answer.status, std::move(faults));
 }
 
@@ -143,7 +145,7 @@ server::HttpAnswer Api::send(std::string_view method, const std::string& target,
 
 std::string Api::fetch(std::string_view method, const std::string& target, std::string body) {
   server::HttpAnswer answer = send(method, target, body);
-  if (answer.status / 100 != 2) throw_problem(stream_->peer(), answer);
+  if (answer.status / 100 != 2) throw_problem(stream_->peer(), answer, token_.has_value());
   return std::move(answer.body);
 }
 

@@ -39,6 +39,13 @@ struct Refusal : Failure {
   std::vector<server::FieldFault> faults;  // the fields that are wrong
 };
 
+// The server has failed to answer.
+struct ServerFailed : Unavailable {
+  ServerFailed(const std::string& text, unsigned code) : Unavailable(text), status(code) {}
+
+  unsigned status;  // 500 or more
+};
+
 class Api {
  public:
   // Does not connect yet. `interrupt_fd` as in Stream::interrupt_on().

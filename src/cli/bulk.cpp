@@ -111,7 +111,11 @@ Told wait_for_end(Api& api, Told told, const BulkWords& words, const StopSignals
   }
   return told;
 } catch (const Interrupted&) {
-  Api(api.server()).ask("DELETE", fmt::format("/v1/operations/{}", told.id));
+  try {
+    Api(api.server()).ask("DELETE", fmt::format("/v1/operations/{}", told.id));
+  } catch (const Failure& error) {  // it may have ended just now
+    throw unfinished(told, fmt::format("interrupted, and not stopped: {}", error.what()), words);
+  }
   throw unfinished(told, "interrupted", words);
 } catch (const Failure& error) {
   throw unfinished(told, error.what(), words);

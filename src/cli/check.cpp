@@ -153,6 +153,8 @@ void check_http(const ServerAddress& address, const StopSignals& signals, Findin
                     counted(commits.count, "wait"), commits.median * 1e3, commits.p99 * 1e3);
     if (commits.p99 <= kSlowCommit) return findings.ok("http", text);
     findings.warn("http", text, "the disk is slow, or busy with something else");
+  } catch (const Refusal& refused) {
+    findings.warn("http", refused.what(), "show a token with the scope read: --token-file FILE");
   } catch (const Failure& error) {
     findings.warn("http", error.what(),
                   "name the address with --http, or --http none if HTTP is not wanted");

@@ -414,7 +414,10 @@ class Export {
       } catch (const Refusal& refusal) {
         if (refusal.status != 404) throw;
         return nullptr;
-      } catch (const Unavailable&) {  // a damaged body, one that was replaced, or no server
+      } catch (const ServerFailed& failed) {
+        if (failed.status != 500) throw;
+        if (tries == kTries) throw BodyIsDamaged();
+      } catch (const Unavailable&) {  // the answer was cut: by damage, a replaced body, or the end
         if (tries < kTries) continue;
         api_.get("/healthz");
         throw BodyIsDamaged();

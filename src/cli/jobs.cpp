@@ -218,7 +218,10 @@ int delete_jobs(const Request& request) {
 
 int bury(const Request& request) {
   return for_each_job(request, "bury", [&](Api& api, const NamedJob& job) {
-    const std::string path = fmt::format("/v1/jobs/{}", api.get(job.path).at("id").as_int64());
+    // The API buries by id alone.
+    const bool has_id = job.path.starts_with("/v1/jobs/");
+    const std::string path =
+        has_id ? job.path : fmt::format("/v1/jobs/{}", api.get(job.path).at("id").as_int64());
     api.ask("POST", path + ":bury", request.asked.fields());
     if (request.json) return print_json(shown_fields(api.get(path)));
     write_out(fmt::format("buried {}\n", job.name));

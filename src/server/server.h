@@ -9,8 +9,8 @@
 // The path of a put through it:
 //   Connection::on_read    bytes from the socket              server/net/connection.cpp
 //   parse_command          the line, into a Command           server/beanstalk/command.cpp
-//   Session::dispatch      the Command, to begin_put()        server/beanstalk/session.cpp
-//   Session::finish_put    the body, to Engine::put()         server/beanstalk/session_puts.cpp
+//   Session::dispatch      the Command, to begin_put()        server/beanstalk/session_verbs.cpp
+//   Session::take_body     the body, to Engine::put()         server/beanstalk/session_puts.cpp
 //   EventLoop::commit      one sync for all commands of a turn
 //   Connection::flush      the reply, once the put is durable
 #pragma once

@@ -1,4 +1,5 @@
-// Session: bytes in, commands carried out, one step after the other (session.h).
+// Session: bytes in, commands carried out, one step after the other; and how a client is turned
+// away (session.h).
 #include <string_view>
 
 #include "server/beanstalk/session.h"
@@ -8,6 +9,17 @@ namespace {
 
 // The clock is read at least once in this many steps.
 constexpr unsigned kStepsPerReading = 8;
+
+// The whole answer to an HTTP request. A browser shows it to no page of another site, because it
+// grants no access; a person who has mistaken the port can read it. Without an answer a browser
+// might send the request again.
+constexpr std::string_view kNotHttp =
+    "HTTP/1.1 400 Bad Request\r\n"
+    "Content-Type: text/plain\r\n"
+    "Content-Length: 55\r\n"
+    "Connection: close\r\n"
+    "\r\n"
+    "This port speaks the beanstalk protocol, and not HTTP.\n";
 
 }  // namespace
 
@@ -105,6 +117,17 @@ void Session::refuse_long_line() {
 // does, because its clients rely on it.
 void Session::end_if_lost() {
   if (verb_ != Verb::kPut) close();
+}
+
+void Session::refuse_http() {
+  replies_.add(0, kNotHttp);
+  turn_away(RejectReason::kHttp);
+}
+
+void Session::turn_away(RejectReason reason) {
+  rejection_ = reason;
+  ++service_.counters().closed_foreign;
+  close();
 }
 
 }  // namespace carillon::server::beanstalk

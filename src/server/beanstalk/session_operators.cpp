@@ -1,5 +1,4 @@
-// Session: kicks and pauses, and how these and other changes by operators get into the audit
-// (session.h).
+// Session: kicks and pauses, and how they get into the audit (session.h).
 #include <fmt/format.h>
 
 #include <string>
