@@ -365,7 +365,7 @@ bool Client::name(std::string_view name) {
 bool Client::probe() {
   const std::string command = "peek-job 0";
   const std::string reply = ask(command);
-  // A token that may not read is refused, too, and may put all the same.
+  // A token that may not read is refused here, and may still put.
   if (reply.starts_with("FORBIDDEN this port speaks TLS")) throw_unexpected(command, reply);
   knows_own_verbs_ = reply != "UNKNOWN_COMMAND";
   return knows_own_verbs_;
