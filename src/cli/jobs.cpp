@@ -22,7 +22,6 @@
 #include "cli/commands.h"
 #include "cli/file_fields.h"
 #include "cli/output.h"
-#include "server/api/bury.h"
 #include "server/api/jobs.h"
 #include "server/text/duration.h"
 #include "server/text/timestamp.h"

@@ -11,6 +11,7 @@
 #include "carillon/queue/engine.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
+#include "server/api/tubes.h"
 #include "server/text/json_text.h"
 
 namespace carillon::server {
@@ -83,8 +84,7 @@ void begin(RequestContext& x, const Asked& asked, JobBulk bulk) {
   bulk.dry_run = asked.dry_run;
   bulk.bound = asked.limit.value_or(UINT64_MAX);
   if (asked.page_token) bulk.list.next = *asked.page_token;
-  if (!x.engine().tube_stats(x.now(), bulk.list.tube))
-    throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", bulk.list.tube));
+  if (!x.engine().tube_stats(x.now(), bulk.list.tube)) throw no_such_tube(bulk.list.tube);
   const auto shared = std::make_shared<JobBulk>(std::move(bulk));
   go_on(x, shared, x.now().mono_ns + kPatienceNs);
 }

@@ -4,7 +4,6 @@
 #include "carillon/queue/store.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
-#include "server/api/status.h"
 
 namespace carillon::server {
 

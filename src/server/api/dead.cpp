@@ -13,7 +13,7 @@
 #include "carillon/queue/job_bulk.h"
 #include "carillon/queue/job_listing.h"
 #include "server/api/operations.h"
-#include "server/api/problem.h"
+#include "server/api/tubes.h"
 
 namespace carillon::server {
 
@@ -89,8 +89,7 @@ void get_dead(RequestContext& x, const ListDead& asked, Reader& reader) {
     reader.fault("page_token", fmt::format("\"{}\": not what an answer calls next_page_token",
                                            to_text(*asked.page_token)));
   reader.throw_if_any();
-  if (!x.engine().tube_stats(x.now(), asked.tube))
-    throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", asked.tube));
+  if (!x.engine().tube_stats(x.now(), asked.tube)) throw no_such_tube(asked.tube);
   const auto all = std::make_shared<Reasons>();
   all->list.tube = asked.tube;
   all->list.filter.states = queue::bit_of(queue::JobState::kBuried);

@@ -1,15 +1,13 @@
 // Counting what is due when, in steps (due.h).
 #include "server/api/due.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 
 #include "carillon/queue/due_counts.h"
 #include "carillon/queue/engine.h"
 #include "server/api/operations.h"
-#include "server/api/problem.h"
+#include "server/api/tubes.h"
 
 namespace carillon::server {
 
@@ -22,7 +20,7 @@ struct DueWidth {
 constexpr std::array<DueWidth, 3> kDueWidths = {{{60'000, 60}, {3'600'000, 24}, {86'400'000, 30}}};
 
 void require_found(const std::optional<queue::TubeStats>& stats, const std::string& tube) {
-  if (!stats) throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", tube));
+  if (!stats) throw no_such_tube(tube);
 }
 
 Due due_of(const queue::DueCounts& counts, const queue::JobCounts& jobs) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "server/api/operation.h"
-#include "server/api/tubes.h"
 
 namespace carillon::server {
 

@@ -1,8 +1,6 @@
 // Counts due jobs in steps and answers with dials, spans and storms (due_chart.h).
 #include "server/api/due_chart.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <string_view>
@@ -11,7 +9,7 @@
 #include "carillon/queue/due_counts.h"
 #include "carillon/queue/engine.h"
 #include "server/api/operations.h"
-#include "server/api/problem.h"
+#include "server/api/tubes.h"
 
 namespace carillon::server {
 namespace {
@@ -116,20 +114,17 @@ Wheel wheel_of(const DueCounts& counts) {
   return told;
 }
 
-[[noreturn]] void throw_no_tube(const std::string& tube) {
-  throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", tube));
-}
-
 void count_on(RequestContext& x, const std::shared_ptr<DueCounts>& counts) {
   x.engine().count_due(x.now(), *counts);
-  if (counts->done && counts->jobs.empty()) throw_no_tube(counts->tube);  // the tube was forgotten
+  if (counts->done && counts->jobs.empty())
+    throw no_such_tube(counts->tube);  // the tube was forgotten
   if (counts->done) return answer_at_once(x, write(wheel_of(*counts)));
   x.later([counts](RequestContext& then) { count_on(then, counts); });
 }
 
 void get_wheel(RequestContext& x, const GetWheel& asked) {
   x.require_tube(asked.tube);
-  if (!x.engine().tube_stats(x.now(), asked.tube)) throw_no_tube(asked.tube);
+  if (!x.engine().tube_stats(x.now(), asked.tube)) throw no_such_tube(asked.tube);
   const auto counts = std::make_shared<DueCounts>();
   counts->tube = asked.tube;
   counts->bounds = all_bounds(x.now().utc_ns / 1'000'000);

@@ -239,6 +239,15 @@ void peek_delayed(RequestContext& x, const PeekTube& asked,
   x.later([asked, peek](RequestContext& then) { peek_delayed(then, asked, peek); });
 }
 
+void bury_job(RequestContext& x, const BuryJob& asked) {
+  using Result = queue::ChangeOutcome::Result;
+  const queue::ChangeOutcome outcome = x.engine().bury_job(x.now(), asked.id, asked.priority);
+  if (outcome.result == Result::kReserved)
+    throw Problem(kConflict, fmt::format("job {} is reserved", asked.id));
+  if (outcome.result != Result::kDone) throw no_such_job(asked.id);
+  x.answer({.status = 204, .durable_at = outcome.durable_at});
+}
+
 void peek_tube(RequestContext& x, const PeekTube& asked) {
   // To use a tube makes it, and a client that reads makes nothing.
   if (!x.engine().tube_stats(x.now(), asked.tube)) return answer_next(x, asked, std::nullopt);
@@ -261,43 +270,55 @@ constexpr Success kStopsLater{.status = 202,
                               .help = "Its worker is asked to stop, and it goes then.",
                               .answer = &kShape<CancelAsked>};
 
+// A job is shown, changed and cancelled by its id, and in the same way by its key.
+constexpr Operation kGetJob = {.method = "GET",
+                               .path = "/v1/jobs/{id}",
+                               .name = "getJob",
+                               .tag = "jobs",
+                               .summary = "Shows a job with its body and failed attempts.",
+                               .rights = {Needs::kRead, Reach::kJob},
+                               .appends = Appends::kNo,
+                               .problems = "400 404",
+                               .headers = "If-None-Match",
+                               .answer = &kShape<Job>,
+                               .answer_headers = kTold,
+                               .also = kNotChanged};
+constexpr Operation kPatchJob = {.method = "PATCH",
+                                 .path = "/v1/jobs/{id}",
+                                 .name = "patchJob",
+                                 .tag = "jobs",
+                                 .summary = "Changes a job that nobody has reserved.",
+                                 .rights = {Needs::kPut, Reach::kJob},
+                                 .appends = Appends::kYes,
+                                 .problems = "400 404 409 412 413 415 422 503",
+                                 .headers = "If-Match",
+                                 .answer = &kShape<Job>,
+                                 .brief = &kShape<KnownJob>,
+                                 .answer_headers = kTold};
+constexpr Operation kCancelJob = {.method = "DELETE",
+                                  .path = "/v1/jobs/{id}",
+                                  .name = "cancelJob",
+                                  .tag = "jobs",
+                                  .summary = "Cancels a job.",
+                                  .rights = {Needs::kPut, Reach::kJob},
+                                  .appends = Appends::kYes,
+                                  .problems = "400 404 409 412 422",
+                                  .headers = "If-Match",
+                                  .also = kStopsLater};
+constexpr Operation by_key(Operation by_id, std::string_view name) {
+  by_id.path = "/v1/tubes/{tube}/keys/{key}";
+  by_id.name = name;
+  by_id.tag = "keys";
+  by_id.rights.reach = Reach::kTube;
+  return by_id;
+}
+
 constexpr std::array kJobRows = {
-    operation<get_job>({.method = "GET",
-                        .path = "/v1/jobs/{id}",
-                        .name = "getJob",
-                        .tag = "jobs",
-                        .summary = "Shows a job with its body and failed attempts.",
-                        .rights = {Needs::kRead, Reach::kJob},
-                        .appends = Appends::kNo,
-                        .problems = "400 404",
-                        .headers = "If-None-Match",
-                        .answer = &kShape<Job>,
-                        .answer_headers = kTold,
-                        .also = kNotChanged}),
+    operation<get_job>(kGetJob),
 
-    operation<patch_job>({.method = "PATCH",
-                          .path = "/v1/jobs/{id}",
-                          .name = "patchJob",
-                          .tag = "jobs",
-                          .summary = "Changes a job that nobody has reserved.",
-                          .rights = {Needs::kPut, Reach::kJob},
-                          .appends = Appends::kYes,
-                          .problems = "400 404 409 412 413 415 422 503",
-                          .headers = "If-Match",
-                          .answer = &kShape<Job>,
-                          .brief = &kShape<KnownJob>,
-                          .answer_headers = kTold}),
+    operation<patch_job>(kPatchJob),
 
-    operation<cancel_job>({.method = "DELETE",
-                           .path = "/v1/jobs/{id}",
-                           .name = "cancelJob",
-                           .tag = "jobs",
-                           .summary = "Cancels a job.",
-                           .rights = {Needs::kPut, Reach::kJob},
-                           .appends = Appends::kYes,
-                           .problems = "400 404 409 412 422",
-                           .headers = "If-Match",
-                           .also = kStopsLater}),
+    operation<cancel_job>(kCancelJob),
 
     operation<get_job_body>({.method = "GET",
                              .path = "/v1/jobs/{id}/body",
@@ -319,6 +340,17 @@ constexpr std::array kJobRows = {
                          .appends = Appends::kYes,
                          .problems = "400 404 422"}),
 
+    operation<bury_job>(
+        {.method = "POST",
+         .path = "/v1/jobs/{id}:bury",
+         .name = "buryJob",
+         .tag = "jobs",
+         .summary =
+             "Sets a job aside that nobody has reserved, until somebody kicks or retries it.",
+         .rights = {Needs::kAdmin, Reach::kJob},
+         .appends = Appends::kYes,
+         .problems = "400 404 409 422"}),
+
     operation<peek_tube>(
         {.method = "GET",
          .path = "/v1/tubes/{tube}/next",
@@ -332,42 +364,9 @@ constexpr std::array kJobRows = {
          .answer = &kShape<Job>,
          .answer_headers = kTold}),
 
-    operation<get_key>({.method = "GET",
-                        .path = "/v1/tubes/{tube}/keys/{key}",
-                        .name = "getKey",
-                        .tag = "keys",
-                        .summary = "Shows a job with its body and failed attempts.",
-                        .rights = {Needs::kRead, Reach::kTube},
-                        .appends = Appends::kNo,
-                        .problems = "400 404",
-                        .headers = "If-None-Match",
-                        .answer = &kShape<Job>,
-                        .answer_headers = kTold,
-                        .also = kNotChanged}),
-
-    operation<patch_key>({.method = "PATCH",
-                          .path = "/v1/tubes/{tube}/keys/{key}",
-                          .name = "patchKey",
-                          .tag = "keys",
-                          .summary = "Changes a job that nobody has reserved.",
-                          .rights = {Needs::kPut, Reach::kTube},
-                          .appends = Appends::kYes,
-                          .problems = "400 404 409 412 413 415 422 503",
-                          .headers = "If-Match",
-                          .answer = &kShape<Job>,
-                          .brief = &kShape<KnownJob>,
-                          .answer_headers = kTold}),
-
-    operation<cancel_key>({.method = "DELETE",
-                           .path = "/v1/tubes/{tube}/keys/{key}",
-                           .name = "cancelKey",
-                           .tag = "keys",
-                           .summary = "Cancels a job.",
-                           .rights = {Needs::kPut, Reach::kTube},
-                           .appends = Appends::kYes,
-                           .problems = "400 404 409 412 422",
-                           .headers = "If-Match",
-                           .also = kStopsLater})};
+    operation<get_key>(by_key(kGetJob, "getKey")),
+    operation<patch_key>(by_key(kPatchJob, "patchKey")),
+    operation<cancel_key>(by_key(kCancelJob, "cancelKey"))};
 
 }  // namespace
 

@@ -24,6 +24,16 @@ inline constexpr std::array kJobIdFields = {field<&JobId::id>("id", "The job.", 
 template <>
 inline constexpr Shape kShape<JobId> = {.name = "JobId", .fields = kJobIdFields};
 
+struct BuryJob {
+  std::uint64_t id = 0;
+  std::optional<queue::Priority> priority;
+};
+inline constexpr std::array kBuryJobFields = {
+    field<&BuryJob::id>("id", "The job.", kIdRule),
+    field<&BuryJob::priority>("priority", "Its new priority; without it the job keeps its own.")};
+template <>
+inline constexpr Shape kShape<BuryJob> = {.name = "Bury", .fields = kBuryJobFields};
+
 // Not checked as a key: a store of an older version may have a job with another kind of key.
 struct JobKey {
   std::string tube;

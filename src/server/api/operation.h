@@ -42,6 +42,11 @@ struct Success {
   const Shape* answer = nullptr;  // null: none
 };
 
+// A request without a field.
+struct AskedNothing {};
+template <>
+inline constexpr Shape kShape<AskedNothing> = {.name = "Nothing", .fields = {}};
+
 struct Operation {
   std::string_view method;
   // A name in braces is a field of the request: /v1/tubes/{tube}:pause.

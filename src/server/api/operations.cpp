@@ -12,9 +12,9 @@ std::span<const Operation* const> operations() {
     std::vector<const Operation*> made;
     for (const auto& rows :
          {put_operations(), batch_operations(), job_operations(), job_page_operations(),
-          lease_operations(), bulk_operations(), bury_operations(), dead_operations(),
-          tube_operations(), due_operations(), wheel_operations(), schedule_operations(),
-          endpoint_operations(), status_operations(), checkpoint_operations()})
+          lease_operations(), bulk_operations(), dead_operations(), tube_operations(),
+          due_operations(), wheel_operations(), schedule_operations(), endpoint_operations(),
+          status_operations(), checkpoint_operations()})
       for (const Operation& row : rows) made.push_back(&row);
     return made;
   }();

@@ -20,7 +20,6 @@ std::span<const Operation> job_operations();
 std::span<const Operation> job_page_operations();
 std::span<const Operation> lease_operations();
 std::span<const Operation> bulk_operations();
-std::span<const Operation> bury_operations();
 std::span<const Operation> dead_operations();
 std::span<const Operation> endpoint_operations();
 std::span<const Operation> schedule_operations();

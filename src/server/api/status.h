@@ -16,10 +16,6 @@ namespace carillon::server {
 
 // --- Requests.
 
-struct AskedNothing {};
-template <>
-inline constexpr Shape kShape<AskedNothing> = {.name = "Nothing", .fields = {}};
-
 struct GetHistory {
   std::uint32_t seconds = Feed::kMostSamples;
 };

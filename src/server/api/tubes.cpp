@@ -18,11 +18,11 @@
 
 namespace carillon::server {
 
-namespace {
-
 Problem no_such_tube(std::string_view tube) {
   return Problem(kNotFound, fmt::format("there is no tube \"{}\"", tube));
 }
+
+namespace {
 
 void pause_for(RequestContext& x, const std::string& tube, queue::Millis duration) {
   if (!x.engine().pause(x.now(), tube, duration)) throw no_such_tube(tube);

@@ -13,6 +13,7 @@
 #include "server/api/limits.h"
 #include "server/api/operation.h"
 #include "server/api/page.h"
+#include "server/api/problem.h"
 
 namespace carillon::server {
 
@@ -210,5 +211,7 @@ struct Kicked {
 inline constexpr std::array kKickedFields = {field<&Kicked::kicked>("kicked", "How many jobs.")};
 template <>
 inline constexpr Shape kShape<Kicked> = {.name = "Kicked", .fields = kKickedFields};
+
+Problem no_such_tube(std::string_view tube);
 
 }  // namespace carillon::server
