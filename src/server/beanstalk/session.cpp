@@ -2,10 +2,6 @@
 // bytes into commands; session_verbs.cpp says which function carries out each of them.
 #include "server/beanstalk/session.h"
 
-#include <algorithm>
-#include <optional>
-#include <string>
-
 namespace carillon::server::beanstalk {
 Session::Session(Service& service)
     : service_(service),

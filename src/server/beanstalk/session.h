@@ -35,10 +35,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "server/api/caller.h"
 #include "server/beanstalk/answers.h"
@@ -253,10 +251,10 @@ class Session final : public Protocol {
   std::size_t held_ = 0;
   MemoryPool::Share memory_;
 
-  // The put or patch whose body is next, its options, and what they name.
-  Command put_;
+  // The command whose body is next, its options, and the text into which they point.
+  Command pending_;
   JobOptions options_;
-  std::string key_;
+  std::string option_text_;
   queue::LargeBody large_;   // a large body that comes in pieces
   std::string reply_;        // the reply when a body was discarded; kListing: the list so far
   std::uint64_t left_ = 0;   // kListing: names to come

@@ -1,10 +1,9 @@
-// The commands about attempts, fail-job and touch-job; and stats-tube (session.h).
+// The commands about attempts: fail-job and touch-job (session.h).
 #include <optional>
 #include <stdexcept>
 #include <string_view>
 
 #include "server/beanstalk/session.h"
-#include "server/beanstalk/stats.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -22,7 +21,7 @@ void Session::begin_fail(const Command& c) {
   }
   if (c.bytes > kMaxErrorText) return discard_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
   if (!has_room_for_body(c.bytes, c.bytes)) return;
-  put_ = c;
+  pending_ = c;
   reader_.expect_body(c.bytes);
 }
 
@@ -31,12 +30,12 @@ void Session::fail_job(std::string_view error) {
     const queue::Now now = service_.now();
     queue::Engine& engine = service_.engine();
     if (options_.delay && !engine.fits(now, *options_.delay)) return replies_.add(0, kOutOfRange);
-    const queue::FailOutcome outcome = engine.fail(client_, now, put_.id,
+    const queue::FailOutcome outcome = engine.fail(client_, now, pending_.id,
                                                    {.error = error,
                                                     .priority = options_.priority,
                                                     .delay = options_.delay,
                                                     .max_attempts = options_.max_attempts});
-    answers_.failed_attempt(outcome, put_.id);
+    answers_.failed_attempt(outcome, pending_.id);
   });
 }
 
@@ -44,12 +43,6 @@ void Session::touch_job(const Command& c) {
   queue::Engine& engine = service_.engine();
   const queue::Outcome outcome = engine.touch(client_, service_.now(), c.id);
   answers_.done(outcome, engine.cancel_asked(client_, c.id) ? "CANCEL_ASKED\r\n" : "TOUCHED\r\n");
-}
-
-void Session::stats_tube(const Command& c) {
-  const auto stats = service_.engine().tube_stats(service_.now(), c.tube);
-  if (!stats) return answers_.not_found();
-  answers_.yaml(0, tube_stats_yaml(*stats));
 }
 
 }  // namespace carillon::server::beanstalk

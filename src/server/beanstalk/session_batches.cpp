@@ -6,6 +6,8 @@
 // ready job, with its body, until no job is ready, or the reply is full.
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -31,7 +33,7 @@ std::string fingerprint_of(std::string_view defaults, std::string_view data) {
 
 }  // namespace
 
-// The options are kept in key_ until the data has come.
+// The options are kept in option_text_ until the data has come.
 void Session::begin_batch(const Command& c) {
   try {
     if (c.verb == Verb::kPutJobs) {
@@ -49,8 +51,8 @@ void Session::begin_batch(const Command& c) {
   const bool is_put = c.verb == Verb::kPutJobs;
   if (!(is_put ? may_add_body(c.bytes, c.bytes) : has_room_for_body(c.bytes, c.bytes))) return;
   if (is_put) became_producer();
-  put_ = c;
-  key_ = c.options;
+  pending_ = c;
+  option_text_ = c.options;
   reader_.expect_body(c.bytes);
 }
 
@@ -59,12 +61,12 @@ void Session::begin_batch(const Command& c) {
 void Session::put_jobs(std::string_view data) {
   const queue::Now now = service_.now();
   if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
-  const Batch batch = parse_batch(data, key_, service_.options().max_job_size);
+  const Batch batch = parse_batch(data, option_text_, service_.options().max_job_size);
   if (batch.wrong > 0)
     return replies_.add(0, "REFUSED ", batch.wrong, " ", std::string_view(batch.why), kEnd);
-  const JobOptions options = parse_job_options(key_, OptionsOf::kBatch);
+  const JobOptions options = parse_job_options(option_text_, OptionsOf::kBatch);
   const std::string once = options.once.empty() ? "" : caller_.own_key(options.once);
-  const std::string fingerprint = once.empty() ? "" : fingerprint_of(key_, data);
+  const std::string fingerprint = once.empty() ? "" : fingerprint_of(option_text_, data);
   queue::BatchOrder order{.once = once, .fingerprint = fingerprint};
   order.window = options.window.value_or(order.window);
   answers_.or_failure([&] {
@@ -95,7 +97,7 @@ void Session::go_on_with_each() {
   // If the token is good for some tubes only, the tube of each job is checked.
   const std::size_t at_once = caller_.may_use_all_tubes() ? kAtOnce : 1;
   const std::span<const queue::JobId> ids = rest.first(std::min(rest.size(), at_once));
-  const bool releases = put_.verb == Verb::kReleaseJobs;
+  const bool releases = pending_.verb == Verb::kReleaseJobs;
   std::vector<queue::Outcome> outcomes;
   std::string_view failure = "INTERNAL_ERROR ";
   try {

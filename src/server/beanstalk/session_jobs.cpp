@@ -1,11 +1,9 @@
-// The commands that name a job by its id or key: cancel-job, patch-job and peek-job; and stats-job
-// (session.h).
+// The commands that name a job by its id or key: cancel-job, patch-job and peek-job (session.h).
 #include <optional>
 #include <stdexcept>
 #include <string_view>
 
 #include "server/beanstalk/session.h"
-#include "server/beanstalk/stats.h"
 
 namespace carillon::server::beanstalk {
 std::optional<queue::JobId> Session::named_job(const Command& c) {
@@ -16,12 +14,6 @@ void Session::peek_job(const Command& c) {
   const auto id = named_job(c);
   if (!id) return answers_.not_found();
   find(service_.engine().peek(service_.now(), *id));
-}
-
-void Session::stats_job(const Command& c) {
-  const auto stats = service_.engine().job_stats(service_.now(), c.id);
-  if (!stats) return answers_.not_found();
-  answers_.yaml(stats->durable_at, job_stats_yaml(*stats));
 }
 
 // Returns the options of a command that has no body. None if one is wrong; then the client has got
@@ -46,10 +38,10 @@ void Session::begin_patch(const Command& c) {
     if (c.body == Command::Body::kCounted) return refuse_options(c.bytes, error.what());
     return answers_.bad_option(error.what());
   }
-  put_ = c;
+  pending_ = c;
   options_.key = c.key;
   keep_texts();
-  put_.key = options_.key;
+  pending_.key = options_.key;
   if (c.body == Command::Body::kNone) return patch_job(std::nullopt);
   if (c.bytes > service_.options().max_job_size || c.bytes > queue::kBodyPiece)
     return discard_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
@@ -60,7 +52,7 @@ void Session::patch_job(std::optional<std::string_view> body) {
   answers_.or_failure([&] {
     const queue::Now now = service_.now();
     if (body && service_.refuses_puts(now)) return answers_.out_of_memory(kMemoryIsUsed);
-    const auto id = named_job(put_);
+    const auto id = named_job(pending_);
     if (!id) return answers_.not_found();
     const auto attributes =
         options_.attributes.empty() ? std::nullopt : std::optional(options_.attributes);

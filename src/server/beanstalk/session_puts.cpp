@@ -29,12 +29,12 @@ void Session::begin_put_job(const Command& c) {
 void Session::keep_texts() {
   const std::array<std::string_view*, 3> texts = {&options_.key, &options_.group,
                                                   &options_.attributes};
-  key_.clear();
-  for (const std::string_view* const text : texts) key_.append(*text);
+  option_text_.clear();
+  for (const std::string_view* const text : texts) option_text_.append(*text);
   std::size_t at = 0;
   for (std::string_view* const text : texts) {
     const std::size_t bytes = text->size();
-    *text = std::string_view(key_).substr(at, bytes);
+    *text = std::string_view(option_text_).substr(at, bytes);
     at += bytes;
   }
 }
@@ -54,7 +54,7 @@ void Session::begin_put(const Command& c) {
   const auto held = std::min<std::size_t>(c.bytes, queue::kBodyPiece);
   if (!may_add_body(c.bytes, held)) return;
   became_producer();
-  put_ = c;
+  pending_ = c;
   if (c.bytes > queue::kBodyPiece) return begin_large_put();
   reader_.expect_body(c.bytes);
 }
@@ -85,10 +85,10 @@ void Session::take_body(std::string_view body_and_end) {
     return end_if_lost();
   }
   body_and_end.remove_suffix(kEnd.size());
-  if (put_.verb == Verb::kPatchJob) return patch_job(body_and_end);
-  if (put_.verb == Verb::kFailJob) return fail_job(body_and_end);
-  if (put_.verb == Verb::kPutJobs) return put_jobs(body_and_end);
-  if (put_.verb == Verb::kDeleteJobs || put_.verb == Verb::kReleaseJobs)
+  if (pending_.verb == Verb::kPatchJob) return patch_job(body_and_end);
+  if (pending_.verb == Verb::kFailJob) return fail_job(body_and_end);
+  if (pending_.verb == Verb::kPutJobs) return put_jobs(body_and_end);
+  if (pending_.verb == Verb::kDeleteJobs || pending_.verb == Verb::kReleaseJobs)
     return begin_each(body_and_end);
   put_job([&](queue::Now now, const queue::PutOrder& order) {
     return service_.engine().put(client_, now, order, body_and_end);
@@ -103,8 +103,8 @@ std::string_view Session::refusal(queue::Now now) {
     return "OUT_OF_MEMORY\r\n";
   }
   if (service_.refuses_puts(now)) return "OUT_OF_MEMORY\r\n";
-  if (put_.ttr > queue::kMaxTtr) return kOutOfRange;
-  if (is_in_seconds(put_)) return "NOT_MILLISECONDS\r\n";
+  if (pending_.ttr > queue::kMaxTtr) return kOutOfRange;
+  if (is_in_seconds(pending_)) return "NOT_MILLISECONDS\r\n";
   return {};
 }
 
@@ -116,15 +116,16 @@ void Session::put_job(Put put) {
 }
 
 queue::PutOrder Session::put_order() const {
-  queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
-  if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
-  return put_.verb == Verb::kPutJob ? beanstalk::put_order(options_) : order;
+  queue::PutOrder order{
+      .priority = pending_.priority, .due_in = pending_.delay, .ttr = pending_.ttr};
+  if (pending_.verb == Verb::kPutAt) order.due_at = pending_.due_at;
+  return pending_.verb == Verb::kPutJob ? beanstalk::put_order(options_) : order;
 }
 
 // Clients of beanstalkd know this word; it means "try again later" (protocol.txt).
 void Session::answer_put(const queue::PutOutcome& outcome) {
   const bool is_too_fast = outcome.result == queue::PutOutcome::Result::kTooFast;
-  if (is_too_fast && put_.verb == Verb::kPut) return replies_.add(0, "OUT_OF_MEMORY\r\n");
+  if (is_too_fast && pending_.verb == Verb::kPut) return replies_.add(0, "OUT_OF_MEMORY\r\n");
   replies_.add(outcome.durable_at, put_answer(outcome), kEnd);
 }
 
@@ -132,29 +133,29 @@ void Session::answer_put(const queue::PutOutcome& outcome) {
 
 void Session::begin_large_put() {
   const std::string_view reply = refusal(service_.now());
-  if (!reply.empty()) return discard_and_answer(put_.bytes, reply);
+  if (!reply.empty()) return discard_and_answer(pending_.bytes, reply);
   if (refuse_fast_put()) return;
   try {
-    large_ = service_.engine().begin_body(put_.bytes);
-    reader_.expect_pieces(put_.bytes);
+    large_ = service_.engine().begin_body(pending_.bytes);
+    reader_.expect_pieces(pending_.bytes);
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
-    discard_and_answer(put_.bytes, "INTERNAL_ERROR\r\n");
+    discard_and_answer(pending_.bytes, "INTERNAL_ERROR\r\n");
   }
 }
 
 // A large body that will be refused should not be written to the disk. A put with a key may need no
 // token.
 bool Session::refuse_fast_put() {
-  if (put_.verb == Verb::kPutJob && !options_.key.empty()) return false;
+  if (pending_.verb == Verb::kPutJob && !options_.key.empty()) return false;
   queue::Engine& engine = service_.engine();
   const std::string& tube = engine.tube_in_use(client_);
   const auto rate = engine.put_rate(service_.now(), tube);
   if (!rate || rate->tokens > 0 || engine.tube_settings(tube).refuses_puts) return false;
-  if (put_.verb == Verb::kPut) {
-    discard_and_answer(put_.bytes, "OUT_OF_MEMORY\r\n");
+  if (pending_.verb == Verb::kPut) {
+    discard_and_answer(pending_.bytes, "OUT_OF_MEMORY\r\n");
   } else {
-    refuse_body(put_.bytes, "TOO_FAST ", std::to_string(rate->next));
+    refuse_body(pending_.bytes, "TOO_FAST ", std::to_string(rate->next));
   }
   return true;
 }

@@ -187,6 +187,18 @@ void Session::stats(const Command&) {
   answers_.yaml(0, server_stats_yaml(service_));
 }
 
+void Session::stats_job(const Command& c) {
+  const auto stats = service_.engine().job_stats(service_.now(), c.id);
+  if (!stats) return answers_.not_found();
+  answers_.yaml(stats->durable_at, job_stats_yaml(*stats));
+}
+
+void Session::stats_tube(const Command& c) {
+  const auto stats = service_.engine().tube_stats(service_.now(), c.tube);
+  if (!stats) return answers_.not_found();
+  answers_.yaml(0, tube_stats_yaml(*stats));
+}
+
 void Session::name_client(const Command& c) {
   service_.engine().name_client(client_, c.tube);
   replies_.add(0, "NAMED\r\n");
