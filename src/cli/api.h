@@ -3,7 +3,7 @@
 //
 //   Api api(server);
 //   const auto kicked = api.call<server::Kicked>("kickTube", server::KickTube{.tube = "mail"});
-//   const json::object page = api.get("/v1/schedules");                    // without a row
+//   const json::object page = api.get("/v1/schedules");                    // by its path
 //
 // What the server refuses is an exception. A server that asks for some patience (503 with
 // Retry-After) gets it, for kLongestRest in all.
@@ -69,8 +69,7 @@ class Api {
   boost::json::object ask_row(std::string_view name, const server::Shape& shape,
                               const void* request);
 
-  // The same by method and path. Returns the object that was answered, or an
-  // empty one.
+  // The same by method and path. Returns the object that was answered, or an empty one.
   boost::json::object ask(std::string_view method, const std::string& target,
                           const boost::json::object& body = {});
   boost::json::object get(const std::string& target) { return ask("GET", target); }

@@ -7,8 +7,8 @@
 //   ... parse ...
 //   api.call("pauseTube", asked->read<server::PauseTube>());
 //
-// The field `due_before` becomes the option --due-before, those of an object within count as fields
-// of the whole. A wrong value is a UsageError that names the argument, and all of them are found at
+// The field `due_before` becomes the option --due-before. The fields of an inner object are
+// options, too. A wrong value is a UsageError that names the argument, and all of them are found at
 // once.
 #pragma once
 
@@ -55,7 +55,7 @@ class Asked {
   // REQUIRES: something is set.
   const std::string& first_argument() const { return arguments_.front().second; }
 
-  // What was set, for a request without a row.
+  // What was set, as JSON, for Api::ask().
   const boost::json::object& fields() const { return fields_; }
   // Throws what the server's refusal means: a UsageError that names the arguments, or itself.
   [[noreturn]] void throw_usage(const Refusal& refusal) const;

@@ -27,7 +27,6 @@
 
 #include "cli/stats_fields.h"
 #include "cli/stream.h"
-#include "server/service.h"
 
 namespace carillon::cli {
 

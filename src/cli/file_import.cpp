@@ -371,7 +371,7 @@ class FileImport {
   Imported done_;
   std::string export_;            // its id; for a file without one, made of its first line
   bool is_export_ = false;        // and not ended
-  std::uint64_t number_ = 0;      // of the line
+  std::uint64_t number_ = 0;      // the line that is read
   std::uint64_t export_at_ = 0;   // the number of the export's first line
   std::vector<Pending> pending_;  // jobs of one tube
   std::size_t bytes_ = 0;         // in their bodies and options

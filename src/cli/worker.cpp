@@ -139,7 +139,7 @@ class WorkerSlot {
   WorkerState& state_;
   ErrorOutput errors_;              // the errors of its commands
   std::optional<Client> client_;    // none: disconnected
-  std::optional<TubeWatch> watch_;  // of that connection; none: it has sent no command yet
+  std::optional<TubeWatch> watch_;  // none until client_ has sent a command
   bool held_back_ = false;          // the tubes have ready jobs that a reserve does not get now
   std::uint64_t reconnects_ = 0;    // tries since the last finished job or lasting connection
   std::chrono::steady_clock::time_point connected_at_ = std::chrono::steady_clock::now();

@@ -80,7 +80,7 @@ inline bool changes_many(Verb verb) {
          verb == Verb::kSpreadJobs;
 }
 
-// The options of a policy that a put-job or a set-tube names.
+// The options of a policy that a put-job or a patchTube names.
 struct PolicyOptions {
   std::optional<std::uint32_t> max_attempts = {};
   std::optional<queue::Millis> backoff = {};
@@ -98,7 +98,7 @@ struct PolicyOptions {
   }
 };
 
-// The limits that a set-tube names.
+// The limits that a patchTube names.
 struct LimitOptions {
   std::optional<std::uint64_t> max_running = {};
   std::optional<std::uint64_t> rate = {};
@@ -140,28 +140,28 @@ struct Command {
   queue::Millis spread = 0;                                    // put-job
   bool buried = false;                                         // put-job
   ExpiryOptions expiry = {};                                   // put-job, patch-job
-  // patch-job, without its body and expiry; bury-job, release-jobs: the priority
+  // patch-job, without its body and expiry; buryJob, release-jobs: the priority
   queue::Patch patch = {};
   bool has_body = false;                        // patch-job
-  PolicyOptions policy = {};                    // put-job, set-tube
-  LimitOptions limits = {};                     // set-tube
-  LimitOptions put_rate = {};                   // set-tube
-  std::string group = {};                       // put-job, set-tube, stats-group
+  PolicyOptions policy = {};                    // put-job, patchTube
+  LimitOptions limits = {};                     // patchTube
+  LimitOptions put_rate = {};                   // patchTube
+  std::string group = {};                       // put-job, patchTube, getGroup
   std::optional<std::string> attributes = {};   // put-job, patch-job
-  std::optional<std::uint32_t> weight = {};     // set-tube of a group
-  std::optional<bool> refuses_puts = {};        // set-tube
-  std::optional<queue::Millis> retention = {};  // set-tube
+  std::optional<std::uint32_t> weight = {};     // patchTube of a group
+  std::optional<bool> refuses_puts = {};        // patchTube
+  std::optional<queue::Millis> retention = {};  // patchTube
   queue::Failure failure = {};                  // fail-job, without its error
   bool asks = false;                            // cancel-job
   std::optional<queue::Millis> timeout = {};    // reserve
-  std::uint64_t bound = 0;                      // kick, list-jobs, of many
+  std::uint64_t bound = 0;                      // kick, listJobs, of many
   std::vector<Command> jobs = {};      // put-jobs: each as a put-job that names all options
   std::vector<queue::JobId> ids = {};  // delete-jobs, release-jobs
   std::string once = {};               // put-jobs
   queue::Millis window = 0;            // put-jobs
   std::uint64_t batch = 0;             // put-jobs: tells its line and data from others
   std::string tube = {};               // use, watch, ignore, pause, stats-tube, and by HTTP
-  // list-jobs, cancel-jobs, retry-jobs, move-jobs, spread-jobs
+  // listJobs, cancelJobs, retryJobs, moveJobs, spreadJobs
   queue::JobFilter filter = {};
   queue::Millis over = 0;  // a spread; or the width of the spans of due counts
   // For a page that follows on another one: the jobs of the pages before, and the last append when
@@ -169,10 +169,10 @@ struct Command {
   bool goes_on = false;
   std::set<queue::JobId> listed = {};
   std::uint64_t listed_at = 0;
-  std::string to = {};         // move-jobs
+  std::string to = {};         // moveJobs
   bool dry_run = false;        // for commands that change many jobs
   std::string schedule = {};   // all about schedules but list-schedules: the name
-  queue::Schedule asked = {};  // set-schedule
+  queue::Schedule asked = {};  // putSchedule
   std::string after = {};      // where a list or a change goes on
   std::string refusal = {};    // kRefused
 };

@@ -1,4 +1,4 @@
-// What the replies to cancel-jobs, retry-jobs, move-jobs and spread-jobs may say, and what they may
+// What the replies to cancelJobs, retryJobs, moveJobs and spreadJobs may say, and what they may
 // change (model.h).
 
 #include <algorithm>

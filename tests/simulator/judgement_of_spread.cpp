@@ -1,4 +1,4 @@
-// What spread-jobs may do to a job (model.h).
+// What spreadJobs may do to a job (model.h).
 
 #include <algorithm>
 #include <cmath>

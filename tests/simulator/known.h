@@ -82,11 +82,11 @@ struct KnownClient {
   std::set<queue::JobId> each_done = {};
   std::set<queue::JobId> each_maybe = {};
   bool each_in_parts = false;
-  // The same of a cancel-jobs, retry-jobs, move-jobs or spread-jobs.
+  // The same of a cancelJobs, retryJobs, moveJobs or spreadJobs.
   std::uint64_t bulk_changed = 0;
   std::uint64_t bulk_maybe = 0;
   std::uint64_t bulk_append = 0;  // the last one of them
-  bool bulk_in_parts = false;     // and of a list-jobs or due-counts
+  bool bulk_in_parts = false;     // and of a listJobs or getDue
   std::size_t wanted = 0;         // by a reserve-jobs that waits; 0: it is a reserve
   queue::JobId body = 0;          // a large one that it puts
 };

@@ -123,7 +123,7 @@ class Model {
   void judge_cut(ClientNumber client, queue::JobId id, queue::JobId body, bool holds,
                  const Times& times, const Excuses& excuses);
 
-  // Returns the last append that a cancel-jobs, retry-jobs or move-jobs of the client has made; 0:
+  // Returns the last append that a cancelJobs, retryJobs or moveJobs of the client has made; 0:
   // none.
   std::uint64_t take_append_of_many(ClientNumber client) {
     return std::exchange(clients_.at(client).bulk_append, 0);
@@ -415,7 +415,7 @@ class Model {
   queue::Now last_now_ = {};                      // that the engine may know of
   std::optional<Command> batch_;                  // the last one with a token
   std::map<std::string, std::uint64_t> batches_;  // Command::batch by the fingerprint of a token
-  std::optional<Command> next_page_;              // of a list-jobs
+  std::optional<Command> next_page_;              // of a listJobs
   std::optional<Command> next_of_many_;           // of a command that changes many jobs
   // Which clients have jobs by a reserve-jobs that is not answered yet, and since when.
   std::map<ClientNumber, queue::Now> gathering_;

@@ -73,7 +73,7 @@ std::string states_of(std::uint32_t states) {
 json::object filter_of(const Command& command) {
   const queue::JobFilter& filter = command.filter;
   json::object told;
-  // What spread-jobs means is delayed.
+  // What spreadJobs means is delayed.
   if (filter.states != queue::kAllStates && command.verb != Verb::kSpreadJobs)
     told["state"] = states_of(filter.states);
   if (!filter.group.empty()) told["group"] = filter.group;

@@ -1,4 +1,4 @@
-// What a simulated client says about attempts: policies, fail-job, story-job, touch-job, set-tube
+// What a simulated client says about attempts: policies, fail-job, touch-job, patchTube
 // and name-client, with random options.
 //
 //   std::vector<std::string> options;

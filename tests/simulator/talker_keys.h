@@ -1,5 +1,5 @@
 // What a simulated client has to say about jobs with keys: put-job, patch-job, cancel-job,
-// bury-job, peek-job and show-job with random options. There are few keys, so that puts often meet
+// buryJob, peek-job and getJob with random options. There are few keys, so that puts often meet
 // another job.
 //
 //   Command command = random_put_job(random, now, random_body(random));

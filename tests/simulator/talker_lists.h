@@ -1,5 +1,5 @@
-// What a simulated client has to say about the jobs of a tube: list-jobs, list-groups and
-// due-counts, and cancel-jobs, retry-jobs, move-jobs and spread-jobs with random filters.
+// What a simulated client has to say about the jobs of a tube: listJobs, listGroups and
+// getDue, and cancelJobs, retryJobs, moveJobs and spreadJobs with random filters.
 #pragma once
 
 #include "carillon/queue/now.h"

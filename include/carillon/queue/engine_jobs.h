@@ -109,8 +109,8 @@ class EngineJobs {
   // --- Kicks, and changes of many jobs
 
   // Makes up to `kick.bound` buried jobs of the tube in use ready; if it has no buried jobs, up to
-  // that many delayed jobs. The order is the one in which the peeks show them. A call does one step
-  // of at most kKickStep jobs, so that the owner can serve others in between:
+  // that many delayed jobs. The order is the one in which the peeks show them. A call kicks
+  // at most kKickStep jobs, so that the owner can serve others in between:
   //
   //   Kick kick{.bound = 1'000'000};
   //   while (!kick.done) engine.kick(client, now(), kick);    // kick.kicked: the answer

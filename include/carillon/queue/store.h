@@ -368,8 +368,8 @@ class Store {
   virtual std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                           std::size_t limit) const = 0;
 
-  // As scan_due(), for many tubes. For each of `tubes`, whose numbers ascend, returns the records
-  // of the jobs that are not buried and due before `end`, and the first one after them; at most
+  // As scan_due(), for many tubes. The numbers in `tubes` ascend. Returns for each tube
+  // its jobs that are not buried and due before `end`, and the first job after them; at most
   // `limit` for each tube, in order of (tube, due, id). O(tubes * log jobs + result). This
   // implementation calls scan_due() for each tube.
   virtual std::vector<JobRecord> scan_due_of_each(const std::vector<std::uint32_t>& tubes,

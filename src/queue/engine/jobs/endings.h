@@ -1,8 +1,8 @@
 // The ends of reservations and of expired jobs: stores them, and moves the jobs on.
 //
 // Such a job must not go out before its end is stored. So the end of a job that loses its worker is
-// queued: a client of the engine's own, `pending_`, holds the job. Each `advance` stores the ends
-// of some of these jobs in one append. If that fails, they stay reserved, and the next `advance`
+// queued: a client of the engine's own, `pending_`, holds the job. Each `advance` ends
+// some of these jobs in one append. If that fails, they stay reserved, and the next `advance`
 // tries again. Tubes take turns, so a tube with very many such jobs does not hold up the others.
 //
 // The end of an expired job is queued, too: when the job becomes ready, or by a timer while it is

@@ -58,8 +58,8 @@ FarJobs::Found next_in_lane(EngineState& s, Tube& lane, Kick& kick) {
   if (kick.buried) {
     if (lane.record.buried > 0)
       found.jobs = s.store.scan_buried(lane.record.number, kick.next_burial, limit);
-    // Otherwise a job that expires as it is kicked, and is buried again, would be kicked in place
-    // of another one.
+    // A job that expires as it is kicked is buried again. Without this it would be kicked once
+    // more, and another job would not.
     std::erase_if(found.jobs,
                   [&kick](const JobRecord& job) { return job.burial >= kick.burials_before; });
     if (!found.jobs.empty()) kick.next_burial = found.jobs.back().burial + 1;

@@ -16,7 +16,7 @@
 //   retention   dead jobs that go
 //   schedules   jobs that are put again and again
 //
-// The commands (…_commands.cpp, batches.cpp, peek_kick_delete.cpp, job_edits.cpp, job_bulk.cpp) and
+// The commands (*_commands.cpp, batches.cpp, peek_kick_delete.cpp, job_edits.cpp, job_bulk.cpp) and
 // the reports are made of their moves.
 //
 // A command looks jobs up, appends its changes to the store, and only then changes memory. If the
