@@ -1,5 +1,5 @@
-// A DiskStore after a long replay, or whose log is gone. (tests/power_loss, tests/crash and the
-// simulator show that the death of its process loses nothing.)
+// A DiskStore after a long replay, or whose log is gone. (tests/crash and the simulator show
+// that the death of its process loses nothing.)
 
 #include <gtest/gtest.h>
 

@@ -9,12 +9,18 @@
 // itself: can_flip() tells.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 namespace carillon::queue {
 
 class FlippedReads {
  public:
   // The reads after the first `skip` ones, `count` of them, bring a wrong bit.
   FlippedReads(int skip, int count);
+  // The same of files whose names end with `ending`. The bit is counted from the first one that was
+  // read, and over again.
+  FlippedReads(int skip, int count, const std::string& ending, std::uint64_t bit);
   ~FlippedReads();
   FlippedReads(const FlippedReads&) = delete;
   FlippedReads& operator=(const FlippedReads&) = delete;
