@@ -3,17 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "carillon/queue/job_bulk.h"
 #include "carillon/queue/retry.h"
 #include "queue/engine_fixture.h"
-#include "queue/seed.h"
 
 namespace carillon::queue {
 namespace {
@@ -233,22 +230,6 @@ TEST_F(JobSpreads, MeansDelayedJobsOfTheWindowAlone) {
   EXPECT_GT(due(5), begin + 60'000);
 }
 
-// The near ones are in memory, with a timer each.
-TEST_F(JobSpreads, JobsFireAtTheirNewTimes) {
-  for (int i = 0; i < 50; ++i) queue.put(producer, "x", {.due_in = 1'000});
-  JobBulk bulk = bulk_of(Action::kSpread,
-                         {.due_from = queue.utc() + 1'000, .due_before = queue.utc() + 2'000});
-  bulk.over = 50'000;
-  EXPECT_EQ(run(bulk), 49U);
-  engine.check_invariants();
-  queue.pass(25'000);
-  for (int i = 0; i < 10; ++i) queue.pass(0);
-  EXPECT_GE(counts().ready, 22U);
-  EXPECT_LE(counts().ready, 27U);
-  for (int i = 0; i < 10; ++i) queue.pass(3'000);
-  EXPECT_EQ(counts().ready, 50U);
-}
-
 TEST_F(JobSpreads, JobsOfGroupsStayInThem) {
   for (int i = 0; i < 60; ++i)
     queue.put(producer, "x", {.due_in = kHour, .group = i % 3 == 0 ? "a" : "b"});
@@ -330,15 +311,6 @@ TEST_F(JobBulks, AMoveLeavesJobsWhoseKeyIsTaken) {
   EXPECT_EQ(tube_of(2), "mail");
 }
 
-TEST_F(JobBulks, AWaitingClientGetsAJobThatMoves) {
-  engine.watch(worker, "mail");
-  engine.ignore(worker, "default");
-  queue.put(producer, "ready");
-  queue.wait(worker);
-  EXPECT_EQ(run(bulk_of(Action::kMove, {}, "mail")), 1U);
-  EXPECT_EQ(queue.deliveries(), Words{std::to_string(worker) + ":ready"});
-}
-
 TEST_F(JobBulks, AMoveThatFailsLeavesNoTube) {
   queue.put(producer, "a", {.key = "k"});
   JobBulk bulk = bulk_of(Action::kMove, {}, "mail");
@@ -347,170 +319,6 @@ TEST_F(JobBulks, AMoveThatFailsLeavesNoTube) {
   queue.store().faults.appends = false;
   EXPECT_EQ(engine.tubes(), Words{"default"});
   EXPECT_EQ(run(bulk), 1U);
-}
-
-// --- Random histories: a bulk changes exactly the jobs that are meant when it begins.
-
-class BulkHistory {
- public:
-  explicit BulkHistory(std::uint64_t seed) : random_(seed) {}
-
-  void run() {
-    for (int round = 0; round < 25; ++round) {
-      for (int i = 0; i < 15; ++i) change();
-      change_many();
-      engine().check_invariants();
-      if (testing::Test::HasFatalFailure()) return;
-    }
-  }
-
- private:
-  using Jobs = std::map<JobId, JobStats>;
-
-  std::uint64_t below(std::uint64_t n) { return random_() % n; }
-  Engine& engine() { return queue_.engine(); }
-  JobId any() { return 1 + below(last_ + 1); }
-  std::string any_tube() { return below(3) == 0 ? "mail" : "default"; }
-
-  Jobs jobs() {
-    Jobs jobs;
-    for (JobId id = 1; id <= last_; ++id) {
-      if (const auto stats = engine().job_stats(queue_.now(), id)) jobs[id] = *stats;
-    }
-    return jobs;
-  }
-
-  void change() {
-    switch (below(8)) {
-      case 0:
-        engine().reserve(worker_, queue_.now(), 0);
-        return;
-      case 1:
-        engine().bury(worker_, queue_.now(), any(), 0);
-        return;
-      case 2:
-        engine().fail(worker_, queue_.now(), any(), {.error = "no"});
-        return;
-      case 3:
-        engine().remove(worker_, queue_.now(), any());
-        return;
-      case 4:
-        if (below(6) == 0) {
-          queue_.restart(below(1'000));
-          connect();
-        }
-        queue_.pass(below(20'000));
-        return;
-      default:
-        return put();
-    }
-  }
-
-  void put() {
-    engine().use(producer_, any_tube());
-    const std::string key = "k" + std::to_string(below(60));
-    PutOrder order{.due_in = below(4) == 0 ? 0 : below(120'000)};
-    if (below(3) > 0) order.key = key;
-    order.key_window = below(2) * 10'000;
-    order.retry.max_attempts = static_cast<std::uint32_t>(below(3));
-    last_ = std::max(last_, engine().put(producer_, queue_.now(), order, "x").id);
-  }
-
-  void connect() {
-    producer_ = engine().connect();
-    worker_ = engine().connect();
-    engine().watch(worker_, "mail");
-  }
-
-  bool is_meant(const JobBulk& bulk, const JobStats& job, const Jobs& all) {
-    if (job.tube != bulk.list.tube || !bulk.list.filter.admits(job.record, job.state)) return false;
-    if (job.state == JobState::kReserved) return false;
-    if (bulk.action == Action::kRetry)
-      return job.state == JobState::kBuried || job.state == JobState::kDelayed;
-    const std::string& key = job.record.extras->key;
-    if (bulk.action == Action::kCancel || key.empty()) return true;
-    return std::none_of(all.begin(), all.end(), [&](const auto& other) {
-      return other.second.tube == bulk.to && other.second.record.extras->key == key;
-    });
-  }
-
-  void check_changed(const JobBulk& bulk, const JobStats& before, const Jobs& after, JobId id) {
-    const auto now = after.find(id);
-    if (bulk.action == Action::kCancel) {
-      ASSERT_TRUE(now == after.end()) << "job " << id << " is there";
-      return;
-    }
-    ASSERT_TRUE(now != after.end()) << "job " << id << " is gone";
-    if (bulk.action == Action::kRetry) {
-      ASSERT_EQ(now->second.state, JobState::kReady) << "job " << id;
-      ASSERT_EQ(now->second.record.extras->attempts, 0U);
-      return;
-    }
-    ASSERT_EQ(now->second.tube, bulk.to);
-    ASSERT_EQ(now->second.state, before.state) << "job " << id;
-    JobRecord record = now->second.record;
-    record.tube = before.record.tube;
-    ASSERT_EQ(record, before.record) << "job " << id;
-  }
-
-  void change_many() {
-    JobBulk bulk{.action = static_cast<Action>(below(3)), .list = {.tube = any_tube()}};
-    bulk.to = bulk.list.tube == "mail" ? "default" : "mail";
-    if (below(2) == 0) bulk.list.filter.states = static_cast<std::uint32_t>(1 + below(31));
-    if (below(3) == 0) bulk.list.filter.key_prefix = "k" + std::to_string(1 + below(5));
-    if (below(3) == 0) bulk.list.filter.due_from = queue_.utc() + below(60'000);
-    if (below(3) == 0) bulk.list.filter.due_before = queue_.utc() + below(90'000);
-    queue_.pass(0);  // what is due is ready
-    for (int i = 0; i < 100; ++i) queue_.pass(0);
-    const Jobs before = jobs();
-    bulk.dry_run = true;
-    JobBulk dry = bulk;
-    bulk.dry_run = false;
-    while (!dry.ended()) engine().change_jobs(queue_.now(), dry);
-    while (!bulk.ended()) {
-      queue_.store().faults.appends = below(4) == 0;
-      queue_.store().faults.records = below(4) == 0;
-      try {
-        engine().change_jobs(queue_.now(), bulk);
-      } catch (const StoreError&) {
-      }
-      queue_.store().faults = {};
-      bulk.list.next = *to_cursor(to_text(bulk.list.next));
-      try {
-        engine().advance(queue_.now());
-      } catch (const StoreError&) {  // jobs could not be loaded
-      }
-    }
-    const Jobs after = jobs();
-    std::uint64_t changed = 0;
-    for (const auto& [id, job] : before) {
-      if (is_meant(bulk, job, before)) {
-        ++changed;
-        check_changed(bulk, job, after, id);
-        continue;
-      }
-      ASSERT_TRUE(after.count(id) == 1) << "job " << id << " is gone";
-      ASSERT_EQ(after.at(id).record, job.record);
-      ASSERT_EQ(after.at(id).tube, job.tube);
-    }
-    ASSERT_EQ(bulk.changed, changed);
-    ASSERT_EQ(dry.changed, changed);
-  }
-
-  std::mt19937_64 random_;
-  VirtualQueue queue_{{.load_ahead = 30'000, .max_loaded_per_tube = 30, .step = 200}};
-  ClientId producer_ = queue_.engine().connect();
-  ClientId worker_ = queue_.engine().connect();
-  JobId last_ = 0;
-};
-
-TEST(JobBulksHistory, ExactlyTheJobsThatAreMeant) {
-  const std::uint64_t seed = seed_or(19);
-  for (std::uint64_t i = 0; i < 100; ++i) {
-    SCOPED_TRACE(seed + i);
-    BulkHistory(seed + i).run();
-    if (testing::Test::HasFatalFailure()) return;
-  }
 }
 
 }  // namespace

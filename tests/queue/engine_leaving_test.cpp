@@ -2,17 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <random>
-#include <set>
 #include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "queue/engine_fixture.h"
-#include "queue/seed.h"
 
 namespace carillon::queue {
 namespace {
@@ -82,13 +76,6 @@ TEST_F(EngineLeaving, AJobThatIsStillHeldRunsOutOfItsTtr) {
   EXPECT_EQ(counts().ready, 1'000u);
 }
 
-TEST_F(EngineLeaving, AWaitingClientGetsTheJobsOfADisconnectedOne) {
-  put_and_hold(worker, 100);
-  queue.wait(other);
-  engine.disconnect(worker, queue.now());
-  EXPECT_EQ(queue.deliveries(), Words{"3:0"});
-}
-
 TEST_F(EngineLeaving, AnEngineEndsInTheMiddle) {
   put_and_hold(worker, 1'000);
   watch(other, 1'000);
@@ -152,65 +139,6 @@ TEST_F(EngineLeaving, AClientThatWaitsAgainStandsAtTheEndOfTheLine) {
   EXPECT_EQ(queue.deliveries(), Words{"3:y"});
   put("tube0", "z");
   EXPECT_EQ(queue.deliveries(), Words{"2:z"});
-}
-
-// Clients with some hundred watches wait, stop, watch other tubes and disconnect. Each job goes to
-// a client that waits and watches its tube, once.
-TEST_F(EngineLeaving, RandomHistories) {
-  constexpr int kTubes = 400;
-  const std::uint64_t seed = seed_or(1);
-  SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  const auto below = [&random](std::uint64_t n) { return random() % n; };
-  const auto any_tube = [&below] { return "tube" + std::to_string(below(kTubes)); };
-  struct Someone {
-    ClientId id;
-    std::set<std::string> watched{"default"};
-    bool waits = false;
-  };
-  std::vector<Someone> all;
-  for (int i = 0; i < 4; ++i) all.push_back({.id = engine.connect()});
-  for (int step = 0; step < 4'000; ++step) {
-    Someone& one = all[below(all.size())];
-    const std::string tube = any_tube();
-    switch (one.waits ? 5 + below(2) : below(7)) {
-      case 0:
-        for (int i = 0; i < 50; ++i) {
-          const std::string next = any_tube();
-          one.watched.insert(next);
-          ASSERT_EQ(engine.watch(one.id, next), one.watched.size());
-        }
-        break;
-      case 1:
-        if (one.watched.size() > 1) one.watched.erase(tube);
-        ASSERT_EQ(engine.ignore(one.id, tube), one.watched.size());
-        break;
-      case 2:
-      case 3:
-        one.waits = !engine.reserve(one.id, queue.now(), {});
-        break;
-      case 4:
-        if (below(20) > 0) break;
-        engine.disconnect(one.id, queue.now());
-        one = {.id = engine.connect()};
-        break;
-      case 5:
-        put(tube, tube);
-        break;
-      default:
-        if (below(4) == 0) engine.stop_waiting(one.id);
-    }
-    for (const Delivery& delivery : engine.take_deliveries()) {
-      for (Someone& to : all) {
-        if (to.id != delivery.client) continue;
-        ASSERT_TRUE(std::exchange(to.waits, false));
-        if (delivery.kind != Delivery::Kind::kReserved) continue;
-        ASSERT_TRUE(to.watched.contains(queue.store().body(delivery.job.body_id)));
-      }
-    }
-    if (step % 8 == 0) engine.check_invariants();
-    if (below(3) == 0) engine.advance(queue.now());
-  }
 }
 
 }  // namespace

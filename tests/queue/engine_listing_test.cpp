@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <random>
 #include <string>
-#include <vector>
 
 #include "queue/engine_fixture.h"
-#include "queue/seed.h"
 
 namespace carillon::queue {
 namespace {
@@ -133,31 +130,6 @@ TEST_F(EngineListing, ANewListEndsTheOneBeforeAndADisconnectEndsIt) {
   begin();
   engine.disconnect(producer, queue.now());
   engine.ignore(worker, "tube7");
-}
-
-TEST_F(EngineListing, RandomHistories) {
-  const std::uint64_t seed = seed_or(1);
-  SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  const auto below = [&random](std::uint64_t n) { return random() % n; };
-  for (int lists = 0; lists < 200; ++lists) {
-    make(below(800));
-    begin();
-    const Words before = engine.tubes();
-    const std::uint64_t changes = below(300);
-    listed.clear();
-    while (read()) {
-      for (std::uint64_t i = 0; i < changes; ++i) {
-        const std::string tube = name(below(1'000));
-        below(2) == 0 ? engine.watch(worker, tube) : engine.ignore(worker, tube);
-      }
-    }
-    ASSERT_FALSE(lost);
-    ASSERT_EQ(sorted(listed), sorted(before));
-    std::uint64_t bytes = 0;
-    for (const std::string& tube : listed) bytes += tube.size();
-    ASSERT_EQ(bytes, size.name_bytes);
-  }
 }
 
 }  // namespace

@@ -2,19 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "queue/engine_fixture.h"
-#include "queue/seed.h"
 
 namespace carillon::queue {
 namespace {
@@ -145,24 +139,6 @@ TEST_F(EnginePutRates, SchedulesRetriesAndMovesAreFree) {
   EXPECT_EQ(put().result, Result::kTooFast);
 }
 
-TEST_F(EnginePutRates, ADrainedTubeSaysSoFirst) {
-  engine.set_tube(queue.now(), "default",
-                  {.refuses_puts = true, .put_rate = {.rate = 1, .period = 60'000, .burst = 1}});
-  EXPECT_EQ(put().result, Result::kDraining);
-  EXPECT_EQ(put_all(9).jobs.back().result, Result::kDraining);
-  EXPECT_EQ(rate()->tokens, 1U);
-}
-
-TEST_F(EnginePutRates, TheWallClockIsNothingToIt) {
-  set({.rate = 1, .period = 1'000, .burst = 1});
-  EXPECT_TRUE(put().done());
-  queue.step_wall_clock(+86'400'000);
-  EXPECT_EQ(put().wait, 1'000U);
-  queue.step_wall_clock(-172'800'000);
-  queue.pass(1'000);
-  EXPECT_TRUE(put().done());
-}
-
 TEST_F(EnginePutRates, ARestartKeepsTheRateAndFillsTheBucket) {
   set({.rate = 1, .period = 60'000, .burst = 2});
   EXPECT_EQ(put_all(2).result, BatchOutcome::Result::kPut);
@@ -187,132 +163,6 @@ TEST_F(EnginePutRates, WhatIsOutOfRangeIsRefused) {
   EXPECT_THROW(set({.rate = 1, .period = 0, .burst = 1}), std::invalid_argument);
   EXPECT_EQ(engine.tube_settings("default"), TubeSettings());
 }
-
-// Random histories against a plain bucket of whole numbers, in which each token that has come has
-// been counted, and against the promise itself.
-class PutRatesHistory : public EngineTest, public testing::WithParamInterface<int> {
- protected:
-  std::uint64_t below(std::uint64_t bound) { return random() % bound; }
-  Millis mono() const { return queue.now().mono_ns / kMs; }
-  // What the bucket has, in parts of a token of which `period` make one.
-  std::uint64_t most() const { return rate.burst * rate.period + rate.rate - 1; }
-  std::uint64_t parts() const { return std::min(most(), had + (mono() - since) * rate.rate); }
-  void take(std::uint64_t jobs) {
-    had = parts() - jobs * rate.period;
-    since = mono();
-    for (; jobs > 0; --jobs) puts.push_back(mono());
-  }
-  void set_rate() {
-    rate = {.rate = 1 + below(below(2) == 0 ? 5 : 3'000),
-            .period = 1 + below(2'000),
-            .burst = 1 + below(8)};
-    queue.engine().set_tube(queue.now(), "default", {});
-    queue.engine().set_tube(queue.now(), "default", {.put_rate = rate});
-    begin();
-  }
-  void begin() {
-    puts.clear();
-    had = most();
-    since = mono();
-  }
-  void put_some() {
-    std::vector<NewJob> jobs(1 + below(6), {.order = {}, .body = "job"});
-    std::uint64_t wanted = 0;
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < jobs.size(); ++i)
-      names.push_back("k" + std::to_string(below(4) + 4 * i));
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (below(2) == 0) {
-        ++wanted;
-        continue;
-      }
-      jobs[i].order = {.key = names[i], .on_conflict = OnConflict::kIgnore};
-      if (!queue.engine().job_with_key(client, names[i])) ++wanted;
-    }
-    const std::uint64_t tokens = parts() / rate.period;
-    queue.store().faults.appends = below(4) == 0;
-    std::optional<BatchOutcome> outcome;
-    try {
-      outcome =
-          jobs.size() == 1 ? one(jobs.front()) : queue.engine().put_all(client, queue.now(), jobs);
-    } catch (const StoreError&) {
-      ASSERT_TRUE(queue.store().faults.appends && wanted > 0 && wanted <= tokens);
-    }
-    queue.store().faults.appends = false;
-    if (!outcome) return;
-    if (outcome->result == BatchOutcome::Result::kPut) {
-      ASSERT_LE(wanted, tokens);
-      return take(wanted);
-    }
-    const PutOutcome& why = outcome->jobs.back();
-    ASSERT_GT(wanted, tokens);
-    if (why.result == Result::kTooMany) {
-      ASSERT_GT(wanted, most() / rate.period);
-      return;
-    }
-    ASSERT_EQ(why.result, Result::kTooFast);
-    // At the moment that was told, and not a millisecond before it, there are tokens enough.
-    ASSERT_GE(std::min(most(), parts() + why.wait * rate.rate), wanted * rate.period);
-    ASSERT_LT(parts() + (why.wait - 1) * rate.rate, wanted * rate.period);
-    if (below(3) == 0) queue.pass(why.wait);
-  }
-  BatchOutcome one(const NewJob& job) {
-    const PutOutcome put = queue.engine().put(client, queue.now(), job.order, job.body);
-    const bool taken = put.result == Result::kExists;
-    return {
-        .result = put.done() || taken ? BatchOutcome::Result::kPut : BatchOutcome::Result::kRefused,
-        .jobs = {put}};
-  }
-  void check_promise() const {
-    for (std::size_t first = 0; first < puts.size(); ++first) {
-      const std::size_t last = puts.size() - 1;
-      ASSERT_LT((last - first + 1) * rate.period,
-                rate.burst * rate.period + rate.rate * (puts[last] - puts[first] + 1));
-    }
-  }
-  void step() {
-    switch (below(12)) {
-      case 0:
-        return below(10) == 0 ? set_rate() : void();
-      case 1:
-      case 2:
-        if (below(20) > 0) return;
-        queue.restart(below(100));
-        client = queue.engine().connect();
-        return begin();
-      case 3:
-        queue.step_wall_clock(static_cast<std::int64_t>(below(20'000)) - 10'000);
-        return queue.pass(0);
-      case 4:
-      case 5:
-        return queue.pass(below(1 + rate.period));
-      default:
-        return put_some();
-    }
-  }
-
-  std::mt19937_64 random;
-  ClientId client = queue.engine().connect();
-  Limits rate{};
-  std::uint64_t had = 0;  // parts of tokens, at `since`
-  Millis since = 0;
-  std::vector<Millis> puts;
-};
-
-TEST_P(PutRatesHistory, ExactlyWhatTheBucketHasComesIn) {
-  const std::uint64_t seed = seed_or(static_cast<std::uint64_t>(GetParam()));
-  SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
-  random.seed(seed);
-  set_rate();
-  for (int i = 0; i < 2'000 && !HasFailure(); ++i) {
-    step();
-    check_promise();
-    const auto told = queue.engine().put_rate(queue.now(), "default");
-    ASSERT_EQ(told->tokens, parts() / rate.period);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, PutRatesHistory, testing::Range(1, 9));
 
 }  // namespace
 }  // namespace carillon::queue

@@ -3,16 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "queue/seed.h"
 #include "queue/virtual_queue.h"
 
 namespace carillon::queue {
@@ -219,89 +214,6 @@ TEST_F(EngineStorm, AStreamThatNeverEndsStopsNobodyForEver) {
     }
   }
   EXPECT_GT(got, 20);
-}
-
-TEST_F(EngineStorm, ATubeThatGoesInTheMidstOfItsStormIsForgotten) {
-  std::vector<JobId> ids;
-  for (int i = 0; i < 100; ++i) {
-    put("storm", 1'000);
-    ids.push_back(static_cast<JobId>(i) + 1);
-  }
-  engine.use(producer, "default");
-  queue.pass(1'000);
-  for (const JobId id : ids) ASSERT_TRUE(engine.remove(producer, queue.now(), id).done);
-  EXPECT_EQ(engine.stats().tubes, 1u);
-  queue.pass(1'000);
-  engine.check_invariants();
-}
-
-// Storms at random times in several tubes, with tiny steps; workers that watch one tube each, and
-// jobs that are deleted, kicked or reserved in the midst of a storm. A tube's jobs that are due by
-// a moment come in the order of (priority, id).
-TEST_F(EngineStorm, RandomStormsComeInOrder) {
-  const std::uint64_t first_seed = seed_or(1);
-  for (std::uint64_t seed = first_seed; seed < first_seed + 30; ++seed) {
-    SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
-    std::mt19937_64 random(seed);
-    const auto below = [&random](std::uint64_t n) { return random() % n; };
-    VirtualQueue storms({.step = 1 + below(5)});
-    Engine& tested = storms.engine();
-    const std::vector<const char*> tubes{"a", "b", "c"};
-    std::map<std::string, std::map<std::pair<Priority, JobId>, UtcMs>> expected;
-    std::map<JobId, std::pair<std::string, Priority>> jobs;
-    const ClientId client = tested.connect();
-    for (const char* tube : tubes) {
-      tested.use(client, tube);
-      for (int storm = 0; storm < 4; ++storm) {
-        const Millis due_in = 1 + below(20);
-        for (std::uint64_t i = below(60); i > 0; --i) {
-          const auto priority = static_cast<Priority>(below(3));
-          const JobId id = storms.put(client, "x", {.priority = priority, .due_in = due_in});
-          expected[tube][{priority, id}] = storms.utc() + due_in;
-          jobs[id] = {tube, priority};
-        }
-      }
-    }
-    std::map<ClientId, std::string> workers;
-    for (const char* tube : tubes) {
-      const ClientId id = tested.connect();
-      tested.watch(id, tube);
-      tested.ignore(id, "default");
-      workers[id] = tube;
-      storms.wait(id);
-    }
-    for (int calls = 0; !jobs.empty() && calls < 5'000; ++calls) {
-      storms.pass(below(3) == 0 ? 1 : 0);
-      if (below(10) == 0) {  // somebody deletes a job
-        const JobId id = std::next(jobs.begin(), static_cast<int>(below(jobs.size())))->first;
-        if (tested.remove(client, storms.now(), id).done) {
-          expected[jobs[id].first].erase({jobs[id].second, id});
-          jobs.erase(id);
-        }
-      }
-      if (calls % 20 == 0) tested.check_invariants();
-      std::vector<Delivery> came = tested.take_deliveries();
-      while (!came.empty()) {
-        const Delivery delivery = came.back();
-        came.pop_back();
-        auto& waiting = expected[workers[delivery.client]];
-        const JobId id = delivery.job.id;
-        const auto key = std::pair{jobs[id].second, id};
-        ASSERT_TRUE(waiting.contains(key));
-        ASSERT_LE(waiting[key], storms.utc()) << "early";
-        for (const auto& [other, due] : waiting) {
-          if (other == key) break;
-          ASSERT_GT(due, waiting[key]) << "job " << other.second << " was to come before " << id;
-        }
-        waiting.erase(key);
-        jobs.erase(id);
-        ASSERT_TRUE(tested.remove(delivery.client, storms.now(), id).done);
-        if (auto next = tested.reserve(delivery.client, storms.now(), {})) came.push_back(*next);
-      }
-      if (testing::Test::HasFailure()) return;
-    }
-    EXPECT_TRUE(jobs.empty());
-  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What every Store promises, in literal cases: one suite over all of them. The random cases are in
-// store_history_test.cpp.
+// What every Store promises, in literal cases: one suite over all of them. The simulator's
+// worlds have the random cases.
 
 #include "carillon/queue/store.h"
 

@@ -41,7 +41,7 @@
 
 #include "carillon/queue/now.h"
 #include "carillon/queue/store.h"
-#include "queue/store_model.h"
+#include "simulator/store_model.h"
 
 namespace carillon::simulator {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "carillon/queue/store.h"
-#include "queue/store_model.h"
+#include "simulator/store_model.h"
 
 namespace carillon::simulator {
 

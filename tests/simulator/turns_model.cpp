@@ -15,7 +15,7 @@ std::optional<TurnsModel::Witness> TurnsModel::witness(const std::string& tube,
 std::string TurnsModel::follow(const std::string& tube, const Groups& groups) {
   Entry& entry = tubes_[tube];
   entry.groups = groups;
-  queue::GroupShares::Line line;
+  GroupShares::Line line;
   for (const auto& [group, is] : groups) line[group] = is.turn;
   return entry.shares.follow(line);
 }

@@ -107,16 +107,6 @@ class StoreModel {
         });
   }
 
-  // Returns the tube's record, counted from its jobs.
-  TubeRecord count(std::uint32_t tube) const {
-    TubeRecord record{.number = tube, .name = "tube-" + std::to_string(tube)};
-    for (const auto& [id, job] : jobs) {
-      if (job.record.tube != tube) continue;
-      ++(job.record.buried() ? record.buried : record.scheduled);
-    }
-    return record;
-  }
-
  private:
   void apply(const JobChange& change) {
     if (change.before && (!change.after || change.has_new_body()))
