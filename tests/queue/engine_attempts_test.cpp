@@ -51,21 +51,19 @@ TEST_F(EngineAttemptsTest, AFailedAttemptIsCountedAndItsStoryIsKept) {
   EXPECT_EQ(engine.story(queue.now(), 2), std::nullopt);
 }
 
-TEST_F(EngineAttemptsTest, AWorkerMayNameTheLastAttempt) {
-  put();
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(engine.fail(worker, queue.now(), 1, {.max_attempts = 2}).result, Failed::kAgain);
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(engine.fail(worker, queue.now(), 1, {.max_attempts = 2}).result, Failed::kDead);
-  EXPECT_EQ(record(1).extras->death, Death::kAttempts);
-}
-
 TEST_F(EngineAttemptsTest, WhatAWorkerNamesCountsInsteadOfThePolicy) {
   put({.max_attempts = 1, .backoff = 1'000});
   EXPECT_EQ(queue.reserve(worker), "a");
-  const FailOutcome failed = engine.fail(worker, queue.now(), 1, {.delay = 5, .max_attempts = 0});
-  EXPECT_EQ(failed.result, Failed::kAgain);
-  EXPECT_EQ(failed.delay, 5U);
+  const FailOutcome again =
+      engine.fail(worker, queue.now(), 1, {.priority = 7, .delay = 50, .max_attempts = 0});
+  EXPECT_EQ(again.result, Failed::kAgain);
+  EXPECT_EQ(again.delay, 50U);
+  EXPECT_EQ(record(1).priority, 7U);
+  queue.pass(50);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_THROW(engine.fail(worker, queue.now(), 1, {.delay = kLastDue}), std::out_of_range);
+  EXPECT_EQ(engine.fail(worker, queue.now(), 1, {.max_attempts = 2}).result, Failed::kDead);
+  EXPECT_EQ(record(1).extras->death, Death::kAttempts);
 }
 
 TEST_F(EngineAttemptsTest, StatsTellThePolicyInForceAndTheWorker) {
@@ -147,26 +145,6 @@ TEST_F(EngineAttemptsTest, JitterIsAddedAndDiffersFromJobToJob) {
   EXPECT_GT(most - least, 1'900U);
 }
 
-TEST_F(EngineAttemptsTest, TheWorkerMayNameDelayAndPriority) {
-  put({.backoff = 1'000});
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(engine.fail(worker, queue.now(), 1, {.priority = 7, .delay = 50}).delay, 50U);
-  EXPECT_EQ(record(1).priority, 7U);
-  queue.pass(50);
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_THROW(engine.fail(worker, queue.now(), 1, {.delay = kLastDue}), std::out_of_range);
-}
-
-TEST_F(EngineAttemptsTest, ThePolicyOfTheTubeAppliesToJobsWithoutTheirOwn) {
-  engine.set_tube(queue.now(), "default", {.retry = {.max_attempts = 1}});
-  put();
-  put({.max_attempts = 5});
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(fail(1).result, Failed::kDead);
-  EXPECT_EQ(fail(2).result, Failed::kAgain);
-}
-
 TEST_F(EngineAttemptsTest, APolicyOfZerosOfAJobCountsInsteadOfTheTubes) {
   engine.set_tube(queue.now(), "default", {.retry = {.max_attempts = 1, .lost_fails = true}});
   put({.counts_empty = true});
@@ -239,19 +217,6 @@ TEST_F(EngineAttemptsTest, WhatIsOverStaysReservedUntilThatIsStored) {
   EXPECT_EQ(engine.stats().timeouts, 1U) << "a time-out is counted once";
 }
 
-TEST_F(EngineAttemptsTest, AttemptsAndStoriesOutliveTheServer) {
-  put({.max_attempts = 2, .backoff = 10});
-  engine.set_tube(queue.now(), "mail", {.retry = {.max_attempts = 9, .jitter = 5}});
-  EXPECT_EQ(queue.reserve(worker), "a");
-  fail(1, "first");
-  restart();
-  EXPECT_EQ(queue.engine().tube_settings("mail").retry.max_attempts, 9U);
-  queue.pass(10);
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(queue.engine().fail(worker, queue.now(), 1, {.error = "second"}).result, Failed::kDead);
-  EXPECT_EQ(queue.engine().story(queue.now(), 1)->size(), 2U);
-}
-
 TEST_F(EngineAttemptsTest, AStoryHasABoundAndGoesWithItsJob) {
   put();
   for (int n = 0; n < 13; ++n) {
@@ -264,16 +229,6 @@ TEST_F(EngineAttemptsTest, AStoryHasABoundAndGoesWithItsJob) {
   EXPECT_EQ(record(1).extras->attempts, 13U);
   EXPECT_TRUE(engine.remove(worker, queue.now(), 1).done);
   EXPECT_TRUE(queue.store().story(1).empty());
-}
-
-TEST_F(EngineAttemptsTest, AReplacedJobHasNoStory) {
-  engine.put(producer, queue.now(), {.key = "k"}, "a");
-  EXPECT_EQ(queue.reserve(worker), "a");
-  fail(1);
-  engine.put(producer, queue.now(), {.key = "k", .on_conflict = OnConflict::kReplace}, "b");
-  EXPECT_TRUE(story(1).empty());
-  EXPECT_TRUE(queue.store().story(1).empty());
-  EXPECT_EQ(record(1).extras->attempts, 0U);
 }
 
 TEST_F(EngineAttemptsTest, ARevivedJobHasAllAttemptsAnew) {
@@ -290,18 +245,6 @@ TEST_F(EngineAttemptsTest, ARevivedJobHasAllAttemptsAnew) {
     EXPECT_EQ(record(id).extras->death, Death::kNone) << id;
     EXPECT_EQ(story(id).size(), 1U) << "the story goes on";
   }
-}
-
-TEST_F(EngineAttemptsTest, AJobThatIsNotBuriedKeepsItsAttempts) {
-  put({.max_attempts = 2, .backoff = 10'000});
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(fail(1).result, Failed::kAgain);
-  EXPECT_EQ(engine.patch(queue.now(), 1, {.due_in = 5'000}).result, Changed::kDone);
-  EXPECT_EQ(record(1).extras->attempts, 1U);
-  EXPECT_TRUE(engine.kick_job(queue.now(), 1).done);
-  EXPECT_EQ(record(1).extras->attempts, 1U);
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(fail(1).result, Failed::kDead);
 }
 
 TEST_F(EngineAttemptsTest, AJobThatWasOnlyBuriedKeepsItsAttempts) {
@@ -373,13 +316,6 @@ TEST_F(EngineAttemptsTest, ATubeStaysAsLongAsAnythingIsSet) {
   EXPECT_TRUE(queue.store().recover().tubes.empty());
 }
 
-TEST_F(EngineAttemptsTest, ATubeIsNotMadeIfItsSettingsCannotBeStored) {
-  queue.store().faults.appends = true;
-  EXPECT_THROW(engine.set_tube(queue.now(), "mail", {.retry = {.max_attempts = 3}}), StoreError);
-  queue.store().faults.appends = false;
-  EXPECT_FALSE(engine.tube_stats(queue.now(), "mail"));
-}
-
 TEST_F(EngineAttemptsTest, PoliciesOutOfTheirRangeAreRefused) {
   const auto set = [&](const RetryPolicy& policy) {
     engine.set_tube(queue.now(), "t", {.retry = policy});
@@ -402,39 +338,6 @@ TEST_F(EngineAttemptsTest, ACancelOfAReservedJobIsRefusedOrAskedFor) {
   EXPECT_TRUE(engine.cancel_asked(worker, 1));
   EXPECT_FALSE(engine.cancel_asked(other, 1)) << "it is not its job";
   EXPECT_EQ(engine.cancel(queue.now(), 1, true).result, Changed::kAsked);
-}
-
-TEST_F(EngineAttemptsTest, HoweverTheReservationEndsTheCancelledJobIsGone) {
-  const auto asked = [&] {
-    const JobId id = put({.max_attempts = 3, .backoff = 10}, 1'000);
-    EXPECT_EQ(queue.reserve(worker), "a");
-    EXPECT_EQ(engine.cancel(queue.now(), id, true).result, Changed::kAsked);
-    return id;
-  };
-  JobId id = asked();
-  EXPECT_TRUE(engine.release(worker, queue.now(), id, 0, 0).done);
-  EXPECT_FALSE(engine.peek(queue.now(), id));
-  id = asked();
-  EXPECT_TRUE(engine.bury(worker, queue.now(), id, 0).done);
-  EXPECT_FALSE(engine.peek(queue.now(), id));
-  id = asked();
-  EXPECT_EQ(fail(id).result, Failed::kCancelled);
-  EXPECT_FALSE(engine.peek(queue.now(), id));
-  id = asked();
-  EXPECT_TRUE(engine.give_back(worker, queue.now(), id));
-  EXPECT_FALSE(engine.peek(queue.now(), id));
-  id = asked();
-  queue.pass(1'001);
-  EXPECT_FALSE(engine.peek(queue.now(), id)) << "its time is over";
-  id = asked();
-  engine.disconnect(worker, queue.now());
-  EXPECT_FALSE(engine.peek(queue.now(), id)) << "its worker is gone";
-  worker = engine.connect();
-  id = asked();
-  restart();
-  queue.pass(1);
-  EXPECT_FALSE(queue.engine().peek(queue.now(), id)) << "the server was started anew";
-  EXPECT_EQ(queue.store().size(), 0U);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -113,12 +112,6 @@ TEST_F(EngineBatchesTest, ABatchThatCannotBeStoredHasPutNothing) {
   EXPECT_EQ(ready(), 3U);
 }
 
-TEST_F(EngineBatchesTest, ALargeJobOfABatchIsRefused) {
-  const std::string large(kBodyPiece + 1, 'l');
-  EXPECT_THROW(put_all({{{}, "small"}, {{}, large}}), std::invalid_argument);
-  EXPECT_EQ(ready(), 0U);
-}
-
 TEST_F(EngineBatchesTest, AnEmptyBatchPutsNothing) {
   const Sequence before = engine.last_sequence();
   EXPECT_EQ(put_all({}).result, Batch::kPut);
@@ -211,17 +204,6 @@ TEST_F(EngineBatchesTest, ATokenCountsForItsWindowAndIsForgottenThen) {
   EXPECT_THROW(put_all(three, {.once = std::string(kMaxKey + 1, 't')}), std::invalid_argument);
 }
 
-TEST_F(EngineBatchesTest, ATokenSurvivesARestart) {
-  const BatchOutcome first = put_all(three, {.once = "t"});
-  queue.crash(1'000);
-  Engine& next = queue.engine();
-  producer = next.connect();
-  const BatchOutcome again = put_all(three, {.once = "t"});
-  EXPECT_EQ(again.result, Batch::kAlready);
-  EXPECT_EQ(told(again), told(first));
-  EXPECT_EQ(ready(), 3U);
-}
-
 TEST_F(EngineBatchesTest, ABatchOfOneIsToldAgainOfTheJobAsItWasPut) {
   const BatchOrder order{.once = "t", .tells_job = true};
   const std::vector<NewJob> one{{{.priority = 5, .due_in = 3'000, .group = "acme"}, "1"}};
@@ -238,13 +220,6 @@ TEST_F(EngineBatchesTest, ABatchOfOneIsToldAgainOfTheJobAsItWasPut) {
   EXPECT_EQ(put_all(one, order).job, first.job);
   EXPECT_FALSE(put_all(three, {.once = "u", .tells_job = true}).job);
   EXPECT_FALSE(put_all(one, {.once = "v"}).job);
-}
-
-TEST_F(EngineBatchesTest, ARefusedBatchLeavesNoToken) {
-  put("k", "old");
-  EXPECT_EQ(put_all(three, {.once = "t"}).result, Batch::kRefused);
-  EXPECT_TRUE(engine.remove(producer, queue.now(), 1).done);
-  EXPECT_EQ(put_all(three, {.once = "t"}).result, Batch::kPut);
 }
 
 // --- Many releases.
@@ -266,26 +241,6 @@ TEST_F(EngineBatchesTest, ManyJobsAreReleasedWithOneAppend) {
             (std::vector<bool>{true}));
   EXPECT_EQ(state(2), JobState::kDelayed);
   EXPECT_THROW(engine.release_all(other, queue.now(), ids, 0, kLastDue), std::out_of_range);
-}
-
-TEST_F(EngineBatchesTest, ReleasedJobsGoToWaitingClientsInTheirOrder) {
-  put_all({{{.priority = 5}, "1"}, {{.priority = 1}, "2"}});
-  for (int i = 0; i < 2; ++i) queue.reserve(worker);
-  queue.wait(other);
-  const std::vector<JobId> ids{1, 2};
-  engine.release_all(worker, queue.now(), ids, std::nullopt, 0);
-  EXPECT_EQ(queue.deliveries(), Words{"3:2"});
-}
-
-TEST_F(EngineBatchesTest, AReleaseDeletesAJobWhoseCancelWasAskedFor) {
-  put_all({{{}, "1"}, {{}, "2"}});
-  for (int i = 0; i < 2; ++i) queue.reserve(worker);
-  engine.cancel(queue.now(), 1, true);
-  const std::vector<JobId> ids{1, 2};
-  EXPECT_EQ(done(engine.release_all(worker, queue.now(), ids, std::nullopt, 0)),
-            (std::vector<bool>{true, true}));
-  EXPECT_EQ(ready(), 1U);
-  EXPECT_FALSE(engine.peek(queue.now(), 1));
 }
 
 TEST_F(EngineBatchesTest, FailedReleasesAndDeletesChangeNothing) {

@@ -1,6 +1,6 @@
 // Wall clocks that are wrong, are put right, and are set back or forward: what an engine does then,
-// case by case. engine_clock_steps_test.cpp has what a step costs; engine_clock_model_test.cpp has
-// random histories.
+// case by case. engine_clock_steps_test.cpp has what a step costs; the simulator's worlds step the
+// clock in random histories, but never boot the machine.
 
 #include <gtest/gtest.h>
 
@@ -37,6 +37,18 @@ class EngineClocks : public testing::TestWithParam<std::int64_t> {
     EXPECT_TRUE(queue.engine().remove(client, queue.now(), got.job.id).done);
     queue.engine().check_invariants();
   }
+  void put_delay_and_moment() {
+    queue.put(client, "delay", {.due_in = 30'000});
+    queue.put(client, "moment", {.due_at = queue.utc() + 25'000});
+  }
+  // The machine was down for a second, which may not count for the delay.
+  void expect_both_in_time() {
+    expect_in(24'000, "moment");
+    queue.pass(5'000 - kRounding - 1);
+    EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+    queue.pass(1'001 + kRounding);
+    EXPECT_EQ(queue.reserve(client), "delay");
+  }
   // Any append does.
   void store_the_time() {
     const ClientId other = queue.engine().connect();
@@ -62,37 +74,26 @@ INSTANTIATE_TEST_SUITE_P(Behind, EngineClocks,
 
 // --- A wrong clock for a moment harms nothing that was put before.
 
-TEST_P(EngineClocks, AMomentHarmsNoNearDelay) {
-  queue.put(client, "job", {.due_in = 30'000});
-  step(GetParam());
-  step(-GetParam());
-  expect_in(30'000, "job");
-}
-
-TEST_P(EngineClocks, AMomentHarmsNoFarDelay) {
-  queue.put(client, "job", {.due_in = 3 * Step::kHour});
-  step(GetParam());
-  step(-GetParam());
-  expect_in(3 * Step::kHour, "job");
-}
-
-TEST_P(EngineClocks, AMomentHarmsNoNearMoment) {
-  queue.put(client, "job", {.due_at = queue.utc() + 30'000});
-  step(GetParam());
-  step(-GetParam());
-  expect_in(30'000, "job");
-}
-
-TEST_P(EngineClocks, AMomentHarmsNoFarMoment) {
-  queue.put(client, "job", {.due_at = queue.utc() + 3 * Step::kHour});
-  step(GetParam());
-  step(-GetParam());
-  expect_in(3 * Step::kHour, "job");
+TEST_P(EngineClocks, AMomentHarmsNeitherDelaysNorMoments) {
+  for (const Millis in : {Millis{30'000}, static_cast<Millis>(3 * Step::kHour)}) {
+    for (const bool is_delay : {true, false}) {
+      SCOPED_TRACE(std::to_string(in) + (is_delay ? " ms, a delay" : " ms, a moment"));
+      PutOrder order;
+      if (is_delay) {
+        order.due_in = in;
+      } else {
+        order.due_at = queue.utc() + static_cast<UtcMs>(in);
+      }
+      queue.put(client, "job", order);
+      step(GetParam());
+      step(-GetParam());
+      expect_in(in, "job");
+    }
+  }
 }
 
 TEST_P(EngineClocks, AMomentAndARestartHarmNothing) {
-  queue.put(client, "delay", {.due_in = 30'000});
-  queue.put(client, "moment", {.due_at = queue.utc() + 25'000});
+  put_delay_and_moment();
   step(GetParam());
   store_the_time();
   step(-GetParam());
@@ -124,19 +125,13 @@ TEST_P(EngineClocks, ADelayLastsThroughAStep) {
 }
 
 TEST_P(EngineClocks, ADelayThatAWrongClockCountedLastsWhenItIsPutRight) {
-  step(GetParam());
-  queue.put(client, "job", {.due_in = 30'000});
-  queue.pass(1'000);
-  step(-GetParam());
-  expect_in(29'000, "job");
-}
-
-TEST_P(EngineClocks, AFarDelayThatAWrongClockCountedLastsWhenItIsPutRight) {
-  step(GetParam());
-  queue.put(client, "job", {.due_in = 3 * Step::kHour});
-  queue.pass(1'000);
-  step(-GetParam());
-  expect_in(3 * Step::kHour - 1'000, "job");
+  for (const Millis delay : {Millis{30'000}, static_cast<Millis>(3 * Step::kHour)}) {
+    step(GetParam());
+    queue.put(client, "job", {.due_in = delay});
+    queue.pass(1'000);
+    step(-GetParam());
+    expect_in(delay - 1'000, "job");
+  }
 }
 
 TEST_P(EngineClocks, ADelayOfAReleaseLasts) {
@@ -236,31 +231,20 @@ TEST_P(EngineClocks, PausesTimeOutsAndTtrsDoNotSeeTheWallClock) {
 // --- The machine boots: the monotonic clock starts anew.
 
 TEST_P(EngineClocks, AWrongClockAfterABootHarmsNothingOnceItIsPutRight) {
-  queue.put(client, "delay", {.due_in = 30'000});
-  queue.put(client, "moment", {.due_at = queue.utc() + 25'000});
+  put_delay_and_moment();
   queue.crash(1'000, GetParam());
   client = queue.engine().connect();
   step(-GetParam());
-  expect_in(24'000, "moment");
-  // What the machine was down may not count.
-  queue.pass(5'000 - kRounding - 1);
-  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
-  queue.pass(1'001 + kRounding);
-  EXPECT_EQ(queue.reserve(client), "delay");
+  expect_both_in_time();
 }
 
 TEST_P(EngineClocks, AWrongClockBeforeABootHarmsNothingThatWasPutBeforeIt) {
-  queue.put(client, "delay", {.due_in = 30'000});
-  queue.put(client, "moment", {.due_at = queue.utc() + 25'000});
+  put_delay_and_moment();
   step(GetParam());
   store_the_time();
   queue.crash(1'000, -GetParam());
   client = queue.engine().connect();
-  expect_in(24'000, "moment");
-  queue.pass(5'000 - kRounding - 1);
-  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
-  queue.pass(1'001 + kRounding);
-  EXPECT_EQ(queue.reserve(client), "delay");
+  expect_both_in_time();
 }
 
 // As of a machine whose battery is empty, or whose hardware clock is taken for another zone's.

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "carillon/queue/disk_store.h"

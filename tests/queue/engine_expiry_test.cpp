@@ -1,5 +1,5 @@
-// Jobs that expire, and jobs that are spread: what happens at the edges. The model test knows the
-// rest.
+// Jobs that expire, and jobs that are spread: what happens at the edges. The simulator's
+// model knows the rest.
 // Row Q12 of the product's table.
 
 #include <gtest/gtest.h>
@@ -34,14 +34,6 @@ TEST_F(EngineExpiry, ADeadOneIsBuriedWithTheReason) {
   queue.pass(100);
   EXPECT_EQ(state(id), JobState::kBuried);
   EXPECT_EQ(engine.job_stats(queue.now(), id)->record.extras->death, Death::kExpired);
-}
-
-TEST_F(EngineExpiry, AKickedOneDoesNotExpireAgain) {
-  const JobId id = put("a", {.expires_in = 100, .at_expiry = AtExpiry::kDead});
-  queue.pass(100);
-  ASSERT_TRUE(engine.kick_job(queue.now(), id).done);
-  queue.pass(1'000);
-  EXPECT_EQ(queue.reserve(worker), "a");
 }
 
 // A patch gives a dead job another expiry, and a kick does not take it away.
@@ -170,13 +162,6 @@ TEST_F(EngineExpiry, AWorkerKeepsTheJobAndItGoesWhenItComesBack) {
   EXPECT_FALSE(exists(id));
 }
 
-TEST_F(EngineExpiry, AWorkerMayDeleteItInTime) {
-  const JobId id = put("a", {.expires_in = 100});
-  EXPECT_EQ(queue.reserve(worker), "a");
-  queue.pass(200);
-  EXPECT_TRUE(engine.remove(worker, queue.now(), id).done);
-}
-
 TEST_F(EngineExpiry, NoWorkerGetsOneOfAStormThatExpires) {
   for (int i = 0; i < 1'000; ++i) put("old", {.priority = 0, .expires_in = 100});
   put("new", {.priority = 1});
@@ -227,15 +212,6 @@ TEST_F(EngineExpiry, AReserveLooksBehindTheLastOneThatItTakesAway) {
   EXPECT_EQ(queue.word(*got), "new");
 }
 
-TEST_F(EngineExpiry, ARestartEndsWhatHasExpiredMeanwhile) {
-  const JobId dropped = put("a", {.expires_in = 100});
-  const JobId buried = put("b", {.expires_in = 100, .at_expiry = AtExpiry::kDead});
-  queue.restart(200);
-  queue.pass(0);
-  EXPECT_FALSE(queue.engine().peek(queue.now(), dropped));
-  EXPECT_EQ(state(buried), JobState::kBuried);
-}
-
 TEST_F(EngineExpiry, MoreHaveExpiredThanMayBeInMemoryAtOnce) {
   for (int i = 0; i < 30'000; ++i) put("a", {.expires_in = 100});
   const JobId id = put("b", {});
@@ -245,33 +221,6 @@ TEST_F(EngineExpiry, MoreHaveExpiredThanMayBeInMemoryAtOnce) {
   const ClientId client = queue.engine().connect();
   EXPECT_EQ(queue.engine().reserve(client, queue.now(), 0)->job.id, id);
   EXPECT_EQ(queue.engine().stats().jobs.loaded, 1U);
-}
-
-TEST_F(EngineExpiry, ItIsAMomentOfTheWallClock) {
-  const JobId id = put("a", {.expires_at = queue.utc() + 1'000});
-  queue.step_wall_clock(-5'000);
-  queue.pass(5'999);
-  EXPECT_TRUE(exists(id));
-  queue.step_wall_clock(+1);
-  queue.pass(0);
-  queue.pass(1);
-  EXPECT_FALSE(exists(id));
-}
-
-TEST_F(EngineExpiry, APatchSetsAndEndsIt) {
-  const JobId id = put("a", {.expires_in = 100});
-  engine.patch(queue.now(), id, {.expires_at = kNeverExpires});
-  queue.pass(100);
-  EXPECT_TRUE(exists(id));
-  engine.patch(queue.now(), id, {.expires_in = 50, .at_expiry = AtExpiry::kDead});
-  queue.pass(50);
-  EXPECT_EQ(state(id), JobState::kBuried);
-}
-
-TEST_F(EngineExpiry, ItEndsTheKeyToo) {
-  put("a", {.key = "k", .expires_in = 100});
-  queue.pass(100);
-  EXPECT_FALSE(engine.job_with_key(producer, "k"));
 }
 
 TEST_F(EngineExpiry, WhatCannotBeStoredIsTriedAgain) {

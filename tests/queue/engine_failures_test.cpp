@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
 #include "queue/engine_fixture.h"
 
 namespace carillon::queue {

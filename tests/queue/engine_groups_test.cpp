@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "carillon/queue/due_counts.h"
@@ -82,17 +81,6 @@ TEST_F(EngineGroups, JobsWithoutAGroupAreOneGroup) {
   EXPECT_EQ(reserve_many(6), "1 a1 2 a2 3 a3");
 }
 
-TEST_F(EngineGroups, TakeTurnsByWeight) {
-  set_weight("b", 3);
-  put_many("a", 40);
-  put_many("b", 40);
-  for (int round = 1; round <= 10; ++round) {
-    const auto got = shares(4);
-    EXPECT_NEAR(got.at('b'), 3, round == 1 ? 1 : 0) << round;
-  }
-  EXPECT_EQ(engine.group_stats(queue.now(), "default", "b")->settings.weight, 3u);
-}
-
 TEST_F(EngineGroups, ANewWeightHoldsFromThenOn) {
   put_many("a", 100);
   put_many("b", 100);
@@ -101,6 +89,7 @@ TEST_F(EngineGroups, ANewWeightHoldsFromThenOn) {
   EXPECT_NEAR(shares(50).at('b'), 45, 1);
   set_weight("b", 1);
   EXPECT_NEAR(shares(20).at('b'), 10, 1);
+  EXPECT_EQ(engine.group_stats(queue.now(), "default", "b")->settings.weight, 1u);
 }
 
 TEST_F(EngineGroups, APriorityComesBeforeATurn) {
@@ -117,22 +106,6 @@ TEST_F(EngineGroups, AGroupThatWasIdleGetsNoCredit) {
   EXPECT_EQ(shares(50).at('a'), 49);
   put_many("b", 50);
   EXPECT_NEAR(shares(20).at('b'), 10, 1);
-}
-
-TEST_F(EngineGroups, AGroupWithOneJobAtATimeGetsNoMoreThanItsShare) {
-  put_many("a", 100);
-  put_many("b", 100);
-  int of_c = 0;
-  put("c", "c");
-  for (int i = 0; i < 60; ++i) {
-    const Delivery got = *engine.reserve(worker, queue.now(), 0);
-    if (queue.word(got) != "c") continue;
-    ++of_c;
-    engine.remove(worker, queue.now(), got.job.id);
-    put("c", "c");
-  }
-  EXPECT_LE(of_c, 21);
-  EXPECT_GE(of_c, 15);
 }
 
 // What two groups have got at a low priority says nothing about a third one's urgent jobs.
@@ -173,33 +146,6 @@ TEST(EngineGroupsInLittleMemory, AThousandJobsOfOneGroupHideNoneOfAnother) {
   EXPECT_EQ(all, (std::map<std::string, int>{{"a", 1'000}, {"b", 1}, {"none", 1}}));
 }
 
-TEST_F(EngineGroups, DelayedJobsOfGroupsComeInTimeAndInOrder) {
-  put("a", "late", {.priority = 1, .due_in = 2 * kDay});
-  put("b", "first", {.priority = 0, .due_in = 2 * kDay});
-  put("b", "earlier", {.priority = 9, .due_in = kDay});
-  queue.wait(worker);
-  queue.wait(other);
-  queue.pass(kDay - 1);
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), Words{"2:earlier"});
-  queue.pass(kDay);
-  EXPECT_EQ(queue.deliveries(), Words{"3:first"});
-  EXPECT_EQ(queue.reserve(producer), "late");
-}
-
-TEST_F(EngineGroups, AClientThatWaitsGetsAJobOfAnyGroup) {
-  queue.wait(worker);
-  put("a", "a1");
-  EXPECT_EQ(queue.deliveries(), Words{"2:a1"});
-  EXPECT_TRUE(engine.pause(queue.now(), "default", 1'000));
-  queue.wait(worker);
-  put("a", "a2");
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1'000);
-  EXPECT_EQ(queue.deliveries(), Words{"2:a2"});
-}
-
 TEST_F(EngineGroups, AreNoTubesOfTheirOwn) {
   put("a", "a1");
   put("default", "d1", {.due_in = kDay});
@@ -216,20 +162,6 @@ TEST_F(EngineGroups, AreNoTubesOfTheirOwn) {
   EXPECT_EQ(engine.group_stats(queue.now(), "default", "a")->jobs.ready, 1u);
   EXPECT_EQ(engine.job_stats(queue.now(), 1)->tube, "default");
   EXPECT_EQ(engine.job_stats(queue.now(), 1)->group, "a");
-}
-
-TEST_F(EngineGroups, AreForgottenWithTheirLastJob) {
-  engine.use(producer, "t");
-  for (int i = 0; i < 3; ++i) put(std::to_string(i), "x");
-  engine.use(producer, "default");
-  queue.restart();
-  Engine& again = queue.engine();
-  const ClientId client = again.connect();
-  EXPECT_EQ(again.tube_stats(queue.now(), "t")->groups, 3u);
-  for (JobId id = 1; id <= 3; ++id) EXPECT_TRUE(again.remove(client, queue.now(), id).done);
-  EXPECT_FALSE(again.tube_stats(queue.now(), "t"));
-  EXPECT_EQ(queue.store().recover().tubes.size(), 0u);
-  queue.restart();
 }
 
 TEST_F(EngineGroups, StayAsLongAsAnythingIsSet) {
@@ -260,16 +192,6 @@ TEST(EngineGroupsInLittleMemory, CountAmongTheTubesThatThereMayBe) {
   EXPECT_THROW(small.put_all(client, queue.now(), batch), OverLimit);
   EXPECT_EQ(small.stats().jobs.ready, 3u);
   small.check_invariants();
-}
-
-TEST_F(EngineGroups, AFailedAppendLeavesNoGroupBehind) {
-  queue.store().faults.appends = true;
-  EXPECT_THROW(put("a", "x"), StoreError);
-  EXPECT_THROW(set_weight("b", 2), StoreError);
-  const std::vector<NewJob> batch = {{.order = {.group = "a"}, .body = "x"}};
-  EXPECT_THROW(engine.put_all(producer, queue.now(), batch), StoreError);
-  queue.store().faults.appends = false;
-  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 0u);
 }
 
 TEST_F(EngineGroups, AKeyIsOfTheTubeWhateverTheGroup) {
@@ -376,29 +298,6 @@ TEST_F(EngineGroups, AStepOfAListIsShortHoweverManyGroupsThereAre) {
   EXPECT_TRUE(std::is_sorted(ids.rbegin(), ids.rend()));
 }
 
-TEST_F(EngineGroups, BulksChangeTheJobsOfOneGroupOrOfAll) {
-  put_many("a", 40);
-  put_many("b", 40);
-  put_many("", 5);
-  const auto run = [&](JobBulk bulk) {
-    while (!bulk.ended()) engine.change_jobs(queue.now(), bulk);
-    return bulk.changed;
-  };
-  using Action = JobBulk::Action;
-  EXPECT_EQ(run({.action = Action::kMove,
-                 .list = {.tube = "default", .filter = {.group = "a"}},
-                 .to = "t"}),
-            40u);
-  EXPECT_EQ(engine.group_stats(queue.now(), "t", "a")->jobs.ready, 40u);
-  EXPECT_FALSE(engine.group_stats(queue.now(), "default", "a"));
-  engine.check_invariants();
-  EXPECT_EQ(run({.list = {.tube = "default"}}), 45u);
-  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 0u);
-  EXPECT_EQ(run({.list = {.tube = "t", .filter = {.group = "b"}}}), 0u);
-  EXPECT_EQ(run({.list = {.tube = "t"}}), 40u);
-  EXPECT_EQ(engine.tubes(), Words{"default"});
-}
-
 TEST_F(EngineGroups, PeeksAndKicksReachAllGroups) {
   put("b", "far", {.due_in = 3 * kDay});
   put("a", "first", {.due_in = 2 * kDay});
@@ -447,17 +346,6 @@ TEST_F(EngineGroups, NumbersAreGivenAgainWhenAllWereGiven) {
   again.check_invariants();
 }
 
-TEST_F(EngineGroups, AreCountedByDueTime) {
-  put("a", "x", {.due_in = 90'000});
-  put("b", "x", {.due_in = 30'000});
-  put("", "x", {.due_in = 30'000});
-  put("", "x", {.due_in = kDay});
-  DueCounts due{.tube = "default", .bounds = bounds_of(queue.utc(), 60'000, 3)};
-  while (!due.done) engine.count_due(queue.now(), due);
-  EXPECT_EQ(due.jobs[0] + due.jobs[1] + due.jobs[2] + due.later, 4u);
-  EXPECT_EQ(due.later, 1u);
-}
-
 TEST_F(EngineGroups, ALimitOfAGroupHoldsBackNoOther) {
   engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 2}});
   put_many("a", 5);
@@ -469,16 +357,6 @@ TEST_F(EngineGroups, ALimitOfAGroupHoldsBackNoOther) {
   engine.set_group(queue.now(), "default", "a", {});
   EXPECT_EQ(queue.reserve(worker), "a4");
   EXPECT_FALSE(engine.reserve_job(worker, queue.now(), 3)) << "a3 is reserved";
-}
-
-TEST_F(EngineGroups, AReservedByIdJobCountsForTheLimitOfItsGroup) {
-  engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 1}});
-  put_many("a", 2);
-  EXPECT_TRUE(engine.reserve_job(worker, queue.now(), 2));
-  EXPECT_EQ(queue.reserve(other), "TIMED_OUT");
-  queue.wait(other);
-  EXPECT_TRUE(engine.release(worker, queue.now(), 2, 0, kDay).done);
-  EXPECT_EQ(queue.deliveries(), Words{"3:a1"});
 }
 
 TEST_F(EngineGroups, ARateOfAGroupIsKeptToTheMillisecond) {
@@ -503,41 +381,6 @@ TEST_F(EngineGroups, ARateOfAGroupIsKeptToTheMillisecond) {
   EXPECT_EQ(queue.deliveries(), Words{"1:a1"}) << "a start begins with an empty bucket";
 }
 
-TEST_F(EngineGroups, TheLimitOfATubeAppliesToAllGroupsTogether) {
-  engine.set_tube(queue.now(), "default", {.limits = {.max_running = 3}});
-  put_many("a", 3);
-  put_many("b", 3);
-  EXPECT_EQ(reserve_many(4), "a1 b1 a2 TIMED_OUT");
-  queue.wait(other);
-  EXPECT_TRUE(engine.remove(worker, queue.now(), 4).done) << "b1";
-  EXPECT_EQ(queue.deliveries(), Words{"3:b2"});
-}
-
-// Each of ten small groups waits for its ten turns, and not for what the large one has.
-TEST_F(EngineGroups, AHundredThousandJobsOfOneGroupHoldBackNoOther) {
-  for (int i = 0; i < 100'000; ++i) put("large", "z");
-  for (char group = 'a'; group < 'a' + 10; ++group) put_many(std::string(1, group), 10);
-  const auto got = shares(11 * 10 + 1);
-  for (char group = 'a'; group < 'a' + 10; ++group) EXPECT_EQ(got.at(group), 10) << group;
-  EXPECT_EQ(got.at('z'), 11);
-  engine.check_invariants();
-}
-
-TEST_F(EngineGroups, AGroupAtItsLimitIsServedInItsTurnAgain) {
-  engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 1}});
-  engine.set_group(queue.now(), "default", "b", {.limits = {.max_running = 1}});
-  put_many("a", 3);
-  put_many("b", 3);
-  EXPECT_EQ(reserve_many(3), "a1 b1 TIMED_OUT");
-  queue.wait(other);
-  queue.wait(producer);
-  EXPECT_TRUE(engine.remove(worker, queue.now(), 4).done) << "b1";
-  EXPECT_EQ(queue.deliveries(), Words{"3:b2"});
-  EXPECT_TRUE(engine.release(worker, queue.now(), 1, 0, 0).done) << "a1";
-  EXPECT_EQ(queue.deliveries(), Words{"1:a1"});
-  engine.check_invariants();
-}
-
 // What ends a reservation without a word of its worker makes room, too.
 TEST_F(EngineGroups, AGroupAtItsLimitIsServedWhenAWorkerIsLost) {
   engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 1}});
@@ -552,40 +395,6 @@ TEST_F(EngineGroups, AGroupAtItsLimitIsServedWhenAWorkerIsLost) {
   queue.pass(1);
   EXPECT_EQ(queue.deliveries(), Words{"1:a1"});
   engine.check_invariants();
-}
-
-// Ready jobs of a tube that has other groups, as many as there are, cost the same.
-TEST_F(EngineGroups, TenThousandGroupsAreNotVisitedForAJob) {
-  for (int i = 0; i < 10'000; ++i) put("g" + std::to_string(i), "x");
-  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 10'000u);
-  std::size_t hand_outs = 0;
-  for (; queue.reserve(worker) == "x"; ++hand_outs) {
-  }
-  EXPECT_EQ(hand_outs, 10'000u);
-}
-
-TEST_F(EngineGroups, AreListedInPages) {
-  EXPECT_FALSE(engine.list_groups(queue.now(), "none", 0, 5));
-  EXPECT_TRUE(engine.list_groups(queue.now(), "default", 0, 5)->groups.empty());
-  set_weight("b", 3);
-  put_many("a", 2);
-  put_many("c", 1, {.due_in = kDay});
-  put_many("", 4);
-  const auto listed_groups = [this](std::size_t limit) {
-    std::string words;
-    std::uint32_t next = 0;
-    do {
-      const GroupPage page = *engine.list_groups(queue.now(), "default", next, limit);
-      for (const auto& [name, stats] : page.groups)
-        words += name + std::to_string(stats.jobs.ready) + std::to_string(stats.jobs.delayed) +
-                 std::to_string(stats.settings.weight) + " ";
-      EXPECT_LE(page.groups.size(), limit);
-      next = page.next;
-    } while (next != 0);
-    return words;
-  };
-  for (const std::size_t limit : {1U, 2U, 3U, 9U})
-    EXPECT_EQ(listed_groups(limit), "b003 a201 c011 ") << limit;
 }
 
 TEST_F(EngineGroups, AListOfGroupsGoesOnWhileOthersComeAndGo) {

@@ -135,7 +135,7 @@ TEST_F(EngineKeysTest, AJobThatHasExpiredLeavesNoWindow) {
   EXPECT_EQ(put("k", "b").result, Result::kInserted);
 }
 
-TEST_F(EngineKeysTest, AJobWhoseCancelWasAskedForLeavesNoWindowHoweverItEnds) {
+TEST_F(EngineKeysTest, AJobWhoseCancelWasAskedForIsGoneHoweverItEndsAndLeavesNoWindow) {
   using End = std::function<void(JobId)>;
   const std::vector<std::pair<const char*, End>> ends = {
       {"release", [&](JobId id) { engine.release(worker, queue.now(), id, 0, 0); }},
@@ -143,7 +143,15 @@ TEST_F(EngineKeysTest, AJobWhoseCancelWasAskedForLeavesNoWindowHoweverItEnds) {
       {"fail", [&](JobId id) { engine.fail(worker, queue.now(), id, {}); }},
       {"delete", [&](JobId id) { engine.remove(worker, queue.now(), id); }},
       {"delete of many", [&](JobId id) { engine.remove_all(worker, queue.now(), {{id}}); }},
+      {"release of many",
+       [&](JobId id) { engine.release_all(worker, queue.now(), {{id}}, std::nullopt, 0); }},
+      {"give back", [&](JobId id) { engine.give_back(worker, queue.now(), id); }},
       {"ttr", [&](JobId) { queue.pass(120'000); }},
+      {"lost worker",
+       [&](JobId) {
+         engine.disconnect(worker, queue.now());
+         worker = engine.connect();
+       }},
   };
   for (const auto& [name, end] : ends) {
     const PutOutcome first = put("k", "a", {}, 0, 600'000);
@@ -153,7 +161,13 @@ TEST_F(EngineKeysTest, AJobWhoseCancelWasAskedForLeavesNoWindowHoweverItEnds) {
     end(first.id);
     EXPECT_FALSE(engine.peek(queue.now(), first.id)) << name;
   }
-  EXPECT_EQ(put("k", "b").result, Result::kInserted);
+  const PutOutcome last = put("k", "b");
+  EXPECT_EQ(last.result, Result::kInserted);
+  EXPECT_EQ(queue.reserve(worker), "b");
+  EXPECT_EQ(engine.cancel(queue.now(), last.id, true).result, Changed::kAsked);
+  queue.restart();
+  queue.pass(1);
+  EXPECT_FALSE(queue.engine().peek(queue.now(), last.id)) << "the server was started anew";
 }
 
 // What a client that does not hold the job deletes may have been done: by a worker whose time has
@@ -235,26 +249,6 @@ TEST_F(EngineKeysTest, ABatchIsAnsweredAgainWithTheStatesOfThen) {
   EXPECT_EQ(answer.jobs.front().owner, KeyOwner::kDelayed);
 }
 
-TEST_F(EngineKeysTest, AKeyMovesWithItsJobAndLeavesNothingBehind) {
-  put("k", "a", {}, 60'000, 60'000);
-  JobBulk bulk{.action = JobBulk::Action::kMove, .list = {.tube = "default"}, .to = "other"};
-  while (!bulk.ended()) engine.change_jobs(queue.now(), bulk);
-  EXPECT_EQ(put("k", "b").result, Result::kInserted);
-  engine.use(producer, "other");
-  EXPECT_EQ(put("k", "c").owner, KeyOwner::kDelayed);
-  EXPECT_EQ(engine.cancel(queue.now(), 1).result, Changed::kDone);
-  EXPECT_EQ(put("k", "c").result, Result::kInserted);
-}
-
-TEST_F(EngineKeysTest, AReplacementPassesOverTheWindow) {
-  put("k", "a", {}, 0, 5'000);
-  EXPECT_TRUE(remove(1));
-  const PutOutcome again = put("k", "b", OnConflict::kReplace, 0, 5'000);
-  EXPECT_EQ(again.result, Result::kInserted);
-  EXPECT_EQ(engine.job_with_key(producer, "k"), again.id);
-  EXPECT_EQ(queue.store().scan_ended_keys(0, 9).size(), 0U);
-}
-
 TEST_F(EngineKeysTest, KeysThatHaveEndedAreForgottenSoonAndTheirTubesToo) {
   engine.use(producer, "mail");
   for (int n = 0; n < 300; ++n) {
@@ -285,17 +279,6 @@ TEST_F(EngineKeysTest, AReplacementKeepsTheIdAndGetsAllElseAnew) {
   EXPECT_EQ(engine.job_with_key(producer, "k"), 1U);
   EXPECT_TRUE(remove(1));
   EXPECT_EQ(queue.store().bytes(), 0U) << "no body is left";
-}
-
-TEST_F(EngineKeysTest, AReadyJobIsDelayedByItsReplacementAndItsWorkerWaits) {
-  put("k", "a");
-  put("k", "b", OnConflict::kReplace, 1'000);
-  EXPECT_EQ(state(1), JobState::kDelayed);
-  queue.wait(worker);
-  queue.pass(999);
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), Words{"2:b"});
 }
 
 TEST_F(EngineKeysTest, AReplacementMayKeepTheDueTime) {
@@ -329,15 +312,6 @@ TEST_F(EngineKeysTest, AFarJobIsReplacedToo) {
   EXPECT_EQ(queue.reserve(worker), "c");
 }
 
-TEST_F(EngineKeysTest, ABuriedJobIsReplacedAndNotBuriedAnyMore) {
-  put("k", "a");
-  queue.reserve(worker);
-  EXPECT_TRUE(engine.bury(worker, queue.now(), 1, 0).done);
-  put("k", "b", OnConflict::kReplace);
-  EXPECT_EQ(counts().buried, 0U);
-  EXPECT_EQ(queue.reserve(worker), "b");
-}
-
 TEST_F(EngineKeysTest, ALargeBodyTakesThePlaceOfAnother) {
   const std::string large(3 * kBodyPiece, 'l');
   put("k", "a");
@@ -360,18 +334,6 @@ TEST_F(EngineKeysTest, AFailedAppendLeavesTheKeyAsItWas) {
   EXPECT_EQ(body(1), "a");
   EXPECT_EQ(engine.job_with_key(producer, "l"), std::nullopt);
   EXPECT_EQ(put("l", "c").result, Result::kInserted);
-}
-
-TEST_F(EngineKeysTest, KeysAndWindowsOutliveARestart) {
-  put("k", "a", {}, 60'000);
-  put("gone", "b", {}, 0, 60'000);
-  EXPECT_TRUE(remove(2)) << "it is ready: it counts as done";
-  queue.restart(1'000);
-  Engine& next = queue.engine();
-  const ClientId client = next.connect();
-  EXPECT_EQ(next.job_with_key(client, "k"), 1U);
-  EXPECT_EQ(next.put(client, queue.now(), {.key = "gone"}, "c").id, 2U);
-  next.check_invariants();
 }
 
 TEST_F(EngineKeysTest, ADebounceKnowsHowLateAJobIsWhileTheClockWasWrong) {
@@ -422,18 +384,6 @@ TEST_F(EngineKeysTest, APatchChangesWhatItNames) {
   EXPECT_EQ(queue.reserve(worker), "b");
   EXPECT_EQ(engine.patch(queue.now(), 1, {.priority = 8}).result, Changed::kReserved);
   EXPECT_EQ(engine.patch(queue.now(), 2, {.priority = 8}).result, Changed::kNone);
-}
-
-TEST_F(EngineKeysTest, ABuriedJobStaysBuriedUnlessItGetsADueTime) {
-  put("k", "a");
-  queue.reserve(worker);
-  EXPECT_TRUE(engine.bury(worker, queue.now(), 1, 0).done);
-  EXPECT_EQ(engine.patch(queue.now(), 1, {.priority = 7, .body = "b"}).result, Changed::kDone);
-  EXPECT_EQ(state(1), JobState::kBuried);
-  EXPECT_EQ(engine.patch(queue.now(), 1, {.due_in = 100}).result, Changed::kDone);
-  EXPECT_EQ(state(1), JobState::kDelayed);
-  queue.pass(101);
-  EXPECT_EQ(queue.reserve(worker), "b");
 }
 
 TEST_F(EngineKeysTest, BuryOfAJobThatNobodyHas) {

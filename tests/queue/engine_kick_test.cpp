@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "queue/engine_fixture.h"
@@ -41,14 +40,6 @@ TEST_F(EngineKick, AStepKicks16Jobs) {
   EXPECT_TRUE(kick.done);
 }
 
-TEST_F(EngineKick, StopsAtItsBound) {
-  put(40);
-  kick.bound = 20;
-  finish();
-  EXPECT_EQ(kick.kicked, 20u);
-  EXPECT_EQ(counts().delayed, 20u);
-}
-
 TEST_F(EngineKick, JobsDeletedMeanwhileAreNotCounted) {
   const std::vector<JobId> ids = put(40);
   engine.kick(producer, queue.now(), kick);
@@ -69,25 +60,6 @@ TEST_F(EngineKick, AJobThatIsReleasedWithADelayMeanwhileIsNotKickedForEver) {
   }
   EXPECT_EQ(kick.kicked, 40u);
   EXPECT_EQ(counts().delayed, 40u);
-}
-
-TEST_F(EngineKick, BuriedJobsAreFollowedByNoDelayedOnes) {
-  bury(20);
-  put(20);
-  finish();
-  EXPECT_EQ(kick.kicked, 20u);
-  EXPECT_EQ(counts().delayed, 20u);
-  EXPECT_EQ(counts().buried, 0u);
-}
-
-TEST_F(EngineKick, AJobThatIsBuriedMeanwhileStaysBuried) {
-  bury(20);
-  engine.kick(producer, queue.now(), kick);
-  const auto got = engine.reserve(worker, queue.now(), 0);
-  ASSERT_TRUE(engine.bury(worker, queue.now(), got->job.id, 0).done);
-  finish();
-  EXPECT_EQ(kick.kicked, 20u);
-  EXPECT_EQ(counts().buried, 1u);
 }
 
 // The kick once met those of the first group again, and left out the second one.

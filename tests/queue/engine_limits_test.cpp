@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -58,18 +57,6 @@ TEST_F(EngineLimits, OneTubeHasHalfOfTheMemoryAndTwoAThirdEach) {
   EXPECT_GT(queued(), 200u);
   EXPECT_LE(queued(), 301u);
   engine->check_invariants();
-}
-
-TEST_F(EngineLimits, JobsThatAreNotLoadedComeInTheirTurn) {
-  make({.max_loaded = 10});
-  put("a", 100, 0);
-  put("b", 100, 1'000);
-  const ClientId worker = engine->connect();
-  engine->watch(worker, "a");
-  engine->watch(worker, "b");
-  EXPECT_EQ(drain(worker), 100);
-  pass(1'001);
-  EXPECT_EQ(drain(worker), 100);
 }
 
 TEST_F(EngineLimits, EachOfManyTubesHasOneJobInMemory) {

@@ -45,24 +45,6 @@ TEST(EngineLoading, D2_AJobDueIn40DaysIsInTheStoreOnlyAndOneDueIn5SecondsIsInThe
   queue.engine().check_invariants();
 }
 
-TEST(EngineLoading, AMillionMillisecondsOfFarJobsComeOneByOneOnTime) {
-  VirtualQueue queue({.load_ahead = 500, .max_loaded_per_tube = 1'000, .step = 10});
-  const ClientId client = queue.engine().connect();
-  for (int i = 1; i <= 100; ++i)
-    queue.put(client, std::to_string(i), {.due_in = static_cast<Millis>(i) * 10'000});
-  EXPECT_EQ(loaded(queue), 0u);
-  for (int i = 1; i <= 100; ++i) {
-    queue.wait(client, {});
-    queue.pass(9'999);
-    EXPECT_TRUE(queue.deliveries().empty()) << i;
-    queue.pass(1);
-    EXPECT_EQ(queue.deliveries(), std::vector<std::string>{"1:" + std::to_string(i)});
-    EXPECT_TRUE(queue.engine().remove(client, queue.now(), static_cast<JobId>(i)).done);
-    EXPECT_LE(loaded(queue), 1u);
-    queue.engine().check_invariants();
-  }
-}
-
 TEST(EngineLoading, ANearJobPutAfterAFarOneComesFirst) {
   VirtualQueue queue({.load_ahead = 1'000});
   const ClientId client = queue.engine().connect();
@@ -77,28 +59,6 @@ TEST(EngineLoading, ANearJobPutAfterAFarOneComesFirst) {
     queue.pass(ms);
     EXPECT_EQ(queue.deliveries(), std::vector<std::string>{std::string("1:") + body});
   }
-}
-
-TEST(EngineLoading, ABacklogOfReadyJobsIsBoundedInMemoryAndAllOfItComes) {
-  VirtualQueue queue({.load_ahead = 60'000, .max_loaded_per_tube = 100, .step = 20});
-  const ClientId client = queue.engine().connect();
-  for (int i = 0; i < 1'000; ++i) {
-    queue.put(client, std::to_string(i));
-    if (i % 50 == 0) queue.pass(1);
-    ASSERT_LE(loaded(queue), 100u);
-  }
-  queue.engine().check_invariants();
-  for (int i = 0; i < 1'000; ++i) {
-    auto got = queue.engine().reserve(client, queue.now(), 0);
-    for (int turns = 0; got->kind != Delivery::Kind::kReserved && turns < 200; ++turns) {
-      queue.pass(1);
-      got = queue.engine().reserve(client, queue.now(), 0);
-    }
-    ASSERT_EQ(queue.word(*got), std::to_string(i)) << "first in, first out";
-    ASSERT_TRUE(queue.engine().remove(client, queue.now(), got->job.id).done);
-    if (i % 100 == 0) queue.engine().check_invariants();
-  }
-  EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
 }
 
 TEST(EngineLoading, DelayedJobsMakeRoomForReadyOnesAndStillFireOnTime) {
@@ -204,18 +164,6 @@ TEST(EngineLoading, AStartReadsNoJobsButTheNearOnes) {
   EXPECT_LE(store.read, 16u) << "one short scan, past the near ones";
 }
 
-TEST(EngineLoading, ABurstAtOneMomentIsTakenInBoundedSteps) {
-  VirtualQueue queue({.step = 100});
-  const ClientId client = queue.engine().connect();
-  for (int i = 0; i < 1'000; ++i) queue.put(client, "burst", {.due_in = 1'000});
-  queue.pass(1'000);
-  EXPECT_EQ(queue.engine().stats().jobs.ready, 100u);
-  ASSERT_TRUE(queue.engine().next_wakeup());
-  EXPECT_LE(*queue.engine().next_wakeup(), queue.now().mono_ns) << "there is more to do at once";
-  for (int i = 0; i < 9; ++i) queue.pass(0);
-  EXPECT_EQ(queue.engine().stats().jobs.ready, 1'000u);
-}
-
 TEST(EngineLoading, AFarJobIsLoadedAfterABacklogThatLeftByDeletes) {
   VirtualQueue queue({.max_loaded_per_tube = 2, .step = 10});
   const ClientId client = queue.engine().connect();
@@ -238,15 +186,6 @@ TEST(EngineLoading, AJobThatWasFarComesBeforeATimeOutThatIsLater) {
   queue.pass(200'000);
   EXPECT_EQ(queue.deliveries(), std::vector<std::string>{"2:job"})
       << "the process was stopped for 200 s";
-}
-
-TEST(EngineLoading, KickedJobsAreBoundedInMemoryToo) {
-  VirtualQueue queue({.max_loaded_per_tube = 10, .step = 7});
-  const ClientId client = queue.engine().connect();
-  for (int i = 0; i < 100; ++i) queue.put(client, "far", {.due_in = kDay});
-  EXPECT_EQ(kick_all(queue.engine(), client, queue.now(), 1'000), 100u);
-  EXPECT_LE(loaded(queue), 10u);
-  queue.engine().check_invariants();
 }
 
 TEST(EngineOptionsTest, OptionsOutOfRangeAreRefused) {

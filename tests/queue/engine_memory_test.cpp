@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,6 @@
 #include "carillon/queue/job_bulk.h"
 #include "carillon/queue/memory_store.h"
 #include "queue/allocations.h"
-#include "queue/test_calendar.h"
 
 namespace carillon::queue {
 namespace {
@@ -36,9 +34,7 @@ class ShortStore : public MemoryStore {
 };
 
 struct World {
-  World()
-      : engine(store, {.calendar = TestCalendar::calendar(), .boot = std::string(36, 'b')},
-               kStart) {
+  World() : engine(store, {.boot = std::string(36, 'b')}, kStart) {
     engine.watch(worker, "default");
     engine.put(client, kStart, {}, "held");
     engine.put(client, kStart, {}, "held, too");

@@ -131,21 +131,6 @@ TEST(EngineRestart, ReadyJobsAreThereForTheFirstCommandInTheirOrder) {
   queue.engine().check_invariants();
 }
 
-TEST(EngineRestart, ReadyJobsAreBoundedInMemoryToo) {
-  VirtualQueue queue({.max_loaded_per_tube = 50, .step = 10});
-  ClientId client = queue.engine().connect();
-  for (int i = 0; i < 200; ++i) queue.put(client, std::to_string(i));
-  queue.crash();
-  client = queue.engine().connect();
-  EXPECT_EQ(queue.engine().stats().jobs.loaded, 50u);
-  for (int i = 0; i < 200; ++i) {
-    EXPECT_EQ(queue.reserve(client), std::to_string(i));
-    EXPECT_TRUE(queue.engine().remove(client, queue.now(), static_cast<JobId>(i) + 1).done);
-    queue.pass(100);
-  }
-  queue.engine().check_invariants();
-}
-
 // If one tube's jobs cannot be read, the engine reports it and tries again; other tubes work on.
 TEST(EngineRestart, JobsThatCannotBeReadAtTheStartAreReportedAndTriedAgain) {
   class UnreadableTube : public MemoryStore {

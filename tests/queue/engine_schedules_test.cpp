@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "carillon/queue/job_bulk.h"
@@ -160,14 +159,6 @@ TEST_F(SchedulesTest, PutsAJobEachTimeAndNotAMillisecondBefore) {
   EXPECT_EQ(record().last_occurrence, kStart + 30'000);
   EXPECT_EQ(record().spans.size(), 1u);
   EXPECT_EQ(events(), Events{});
-}
-
-TEST_F(SchedulesTest, AWaitingWorkerGetsTheJobAtOnce) {
-  set(every(10 * kSecond));
-  const ClientId worker = engine().connect();
-  queue.wait(worker);
-  pass(10 * kSecond);
-  EXPECT_EQ(queue.deliveries(), (std::vector{std::to_string(worker) + ":tick"}));
 }
 
 TEST_F(SchedulesTest, FollowTheCalendarOfTheirZone) {
@@ -418,15 +409,6 @@ TEST_F(SchedulesTest, OneOverlapWaitsUntilTheJobIsGone) {
   EXPECT_EQ(jobs(), Seconds{240});
 }
 
-TEST_F(SchedulesTest, WhatWaitsFiresWhenNothingMustWaitAnyMore) {
-  set(every(kMinute, Overlap::kQueue));
-  pass(2 * kMinute);
-  EXPECT_EQ(jobs(), Seconds{60});
-  set(every(kMinute, Overlap::kAllow));
-  settle();
-  EXPECT_EQ(jobs(), (Seconds{60, 120}));
-}
-
 TEST_F(SchedulesTest, WhatWaitsGoesOnWaitingIfOverlapsAreSkippedFromNowOn) {
   set(every(kMinute, Overlap::kQueue));
   pass(2 * kMinute);
@@ -439,33 +421,6 @@ TEST_F(SchedulesTest, WhatWaitsGoesOnWaitingIfOverlapsAreSkippedFromNowOn) {
   EXPECT_EQ(record().waiting, 0u);
 }
 
-TEST_F(SchedulesTest, WhatWaitsOutlivesARestart) {
-  set(every(kMinute, Overlap::kQueue));
-  pass(2 * kMinute);
-  queue.restart();
-  settle();
-  EXPECT_EQ(record().waiting, kStart + 120 * kSecond);
-  EXPECT_TRUE(work());
-  queue.restart();
-  settle();
-  EXPECT_EQ(jobs(), Seconds{120});
-  EXPECT_EQ(record().fired, 2u);
-}
-
-TEST_F(SchedulesTest, WhatWaitsFiresWhenTheJobIsBuriedOrCancelled) {
-  set(every(kMinute, Overlap::kQueue));
-  pass(2 * kMinute);
-  const ClientId worker = engine().connect();
-  const auto got = engine().reserve(worker, queue.now(), 0);
-  EXPECT_TRUE(engine().bury(worker, queue.now(), got->job.id, 0).done);
-  settle();
-  EXPECT_EQ(jobs(), Seconds{120});
-  pass(kMinute);
-  EXPECT_EQ(engine().cancel(queue.now(), record().last_job).result, ChangeOutcome::Result::kDone);
-  settle();
-  EXPECT_EQ(jobs(), Seconds{180});
-}
-
 TEST_F(SchedulesTest, WhatWaitsFiresAtTheResumeIfTheJobHasGoneDuringThePause) {
   set(every(kMinute, Overlap::kQueue));
   pass(2 * kMinute);
@@ -474,18 +429,6 @@ TEST_F(SchedulesTest, WhatWaitsFiresAtTheResumeIfTheJobHasGoneDuringThePause) {
   settle();
   EXPECT_EQ(jobs(), Seconds{});
   EXPECT_TRUE(engine().resume_schedule(queue.now(), "s").done);
-  settle();
-  EXPECT_EQ(jobs(), Seconds{120});
-}
-
-TEST_F(SchedulesTest, WhatWaitsWaitsForTheJobOfATrigger) {
-  set(every(kMinute, Overlap::kQueue));
-  pass(2 * kMinute);
-  EXPECT_TRUE(engine().trigger_schedule(queue.now(), "s"));
-  EXPECT_TRUE(work());
-  settle();
-  EXPECT_EQ(record().waiting, kStart + 120 * kSecond) << "the job of the trigger is there";
-  EXPECT_TRUE(work());
   settle();
   EXPECT_EQ(jobs(), Seconds{120});
 }
@@ -529,15 +472,6 @@ TEST_F(SchedulesTest, ATriggerPutsAJobAtOnceAndChangesNoOccurrence) {
   EXPECT_EQ(jobs(), Seconds{120});
 }
 
-TEST_F(SchedulesTest, ToSetTheSameAgainChangesNothing) {
-  set(every(kMinute));
-  pass(90 * kSecond);
-  set(every(kMinute));
-  pass(30 * kSecond);
-  EXPECT_EQ(jobs(), (Seconds{60, 120}));
-  EXPECT_EQ(record().fired, 2u);
-}
-
 TEST_F(SchedulesTest, OtherTimesCountFromTheChangeOn) {
   set(every(kMinute));
   pass(90 * kSecond);
@@ -568,19 +502,6 @@ TEST_F(SchedulesTest, ARemovedOnePutsNoMoreAndItsJobsStay) {
   EXPECT_FALSE(engine().tube_stats(queue.now(), "reports"));
   queue.restart();
   EXPECT_FALSE(engine().schedule(queue.now(), "s", 1));
-}
-
-TEST_F(SchedulesTest, KeepTheirTube) {
-  Schedule schedule = every(kMinute);
-  schedule.tube = "reports";
-  set(schedule);
-  EXPECT_TRUE(engine().tube_stats(queue.now(), "reports"));
-  queue.restart();
-  EXPECT_TRUE(engine().tube_stats(queue.now(), "reports"));
-  schedule.tube = "others";
-  set(schedule);
-  EXPECT_FALSE(engine().tube_stats(queue.now(), "reports"));
-  EXPECT_TRUE(engine().tube_stats(queue.now(), "others"));
 }
 
 TEST_F(SchedulesTest, AreListedByName) {
@@ -633,19 +554,6 @@ TEST_F(SchedulesTest, ATimeThatTheClocksShowTwiceRunsOnceAndThatIsTold) {
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].what, What::kShownTwice);
   EXPECT_EQ(told[0].occurrence, 1'729'989'000'000u);
-}
-
-TEST_F(SchedulesTest, AClockThatIsSetBackFiresNothingTwice) {
-  set(every(kMinute));
-  pass(5 * kMinute);
-  queue.step_wall_clock(-static_cast<std::int64_t>(3 * kMinute));
-  pass(0);
-  EXPECT_EQ(engine().schedule(queue.now(), "s", 1)->next.front(), kStart + 6 * kMinute);
-  queue.restart();
-  pass(3 * kMinute);
-  EXPECT_EQ(record().fired, 5u);
-  pass(kMinute);
-  EXPECT_EQ(record().fired, 6u);
 }
 
 TEST_F(SchedulesTest, AClockThatWasAheadForAWhileLosesNoOccurrence) {
@@ -897,20 +805,6 @@ TEST_F(SchedulesTest, GiveTheirJobsAllThatIsAsked) {
   EXPECT_EQ(engine().job_stats(queue.now(), 2)->record.extras->expires, kStart + kMinute + kHour);
 }
 
-TEST_F(SchedulesTest, AJobThatComesLateExpiresThisLongAfterItsPut) {
-  Schedule schedule = daily("23:00");
-  schedule.expires_in = kMinute;
-  set(schedule);
-  queue.restart(kDay);  // it comes at 22:13:20; the occurrence was at 23:00
-  settle();
-  const JobRecord job = engine().job_stats(queue.now(), 1)->record;
-  EXPECT_LT(job.due, queue.utc() - kHour);
-  EXPECT_EQ(job.extras->expires, queue.utc() + kMinute);
-  pass(kMinute);
-  EXPECT_FALSE(work());
-  EXPECT_FALSE(engine().job_stats(queue.now(), 1));
-}
-
 TEST_F(SchedulesTest, KeepTheirGroupSoThatAFiringNeedsNoOther) {
   VirtualQueue small({.max_tubes = 4});
   Schedule schedule = every(kMinute);
@@ -930,20 +824,6 @@ TEST_F(SchedulesTest, KeepTheirGroupSoThatAFiringNeedsNoOther) {
   small.engine().remove(client, small.now(), 1);
   EXPECT_FALSE(small.engine().tube_stats(small.now(), "t"));
   small.engine().check_invariants();
-}
-
-TEST_F(SchedulesTest, AnotherGroupLetsTheOneBeforeGo) {
-  Schedule schedule = every(kMinute);
-  schedule.group = "a";
-  set(schedule);
-  EXPECT_TRUE(engine().group_stats(queue.now(), "default", "a"));
-  schedule.group = "b";
-  set(schedule);
-  EXPECT_FALSE(engine().group_stats(queue.now(), "default", "a"));
-  EXPECT_TRUE(engine().group_stats(queue.now(), "default", "b"));
-  schedule.group.clear();
-  set(schedule);
-  EXPECT_EQ(engine().tube_stats(queue.now(), "default")->groups, 0u);
 }
 
 TEST_F(SchedulesTest, AreSetPaused) {

@@ -22,14 +22,6 @@ TEST_F(EngineWaiting, WaitingWorkersAreServedInTurn) {
   EXPECT_EQ(queue.deliveries(), (Words{"3:first", "2:second"}));
 }
 
-TEST_F(EngineWaiting, JobsDueAtOneMomentGoOutByPriority) {
-  queue.put(producer, "second", {.priority = 2, .due_in = 10});
-  queue.put(producer, "first", {.priority = 1, .due_in = 10});
-  queue.wait(worker);
-  queue.pass(10);
-  EXPECT_EQ(queue.deliveries(), Words{"2:first"});
-}
-
 TEST_F(EngineWaiting, IfTwoTubesAreDueTogetherTheLowerPriorityIsServedFirst) {
   for (const auto& [tube, priority] : {std::pair{"a", 2u}, {"b", 1u}, {"c", 3u}}) {
     engine.use(producer, tube);
