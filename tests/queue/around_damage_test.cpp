@@ -37,13 +37,6 @@ bool is_of(const std::string& family, const fs::path& file) {
 }
 
 class AroundDamageTest : public testing::Test {
- public:
-  static void flip(const fs::path& file, std::size_t at) {
-    std::string bytes = contents(file);
-    bytes[at] = static_cast<char>(bytes[at] ^ 1);
-    write(file, bytes);
-  }
-
  protected:
   // Made once: the tests damage copies.
   static void SetUpTestSuite() {
@@ -268,7 +261,7 @@ TEST(LongKeysTest, AreGoneAroundInAFewHundredSeeks) {
     int damaged = 0;
     for (const auto& file : fs::directory_iterator(path)) {
       if (!is_of("keys", file.path())) continue;
-      AroundDamageTest::flip(file.path(), fs::file_size(file.path()) / 2);
+      flip(file.path(), fs::file_size(file.path()) / 2);
       ++damaged;
     }
     ASSERT_EQ(damaged, 1);
@@ -322,7 +315,7 @@ class SparseTable : public testing::Test {
       if (!is_of("index", file.path())) continue;
       if (sparse.empty() || file.file_size() < fs::file_size(sparse)) sparse = file.path();
     }
-    AroundDamageTest::flip(sparse, 40);
+    flip(sparse, 40);
   }
 
   static JobRecord changed(JobId id) {
@@ -390,8 +383,7 @@ TEST_F(SparseTable, HidesNoJobThatIsPutOrMovedOrEndsLater) {
 // Then it cannot be known whether a job is still there: it is left out, and that is said.
 TEST_F(SparseTable, LeavesOutWhatNoPointerVouchesFor) {
   for (const auto& file : fs::directory_iterator(directory_ / "data")) {
-    if (is_of("jobs", file.path()) && file.file_size() > 50'000)
-      AroundDamageTest::flip(file.path(), 40);
+    if (is_of("jobs", file.path()) && file.file_size() > 50'000) flip(file.path(), 40);
   }
   const RocksState state(directory_ / "data", {});
   const std::vector<JobRecord> jobs = due(state);

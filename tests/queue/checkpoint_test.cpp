@@ -1,4 +1,5 @@
 // Checkpoints of a DiskStore: what they hold, what they cost the store, and what is left of them.
+// tests/crash kills a server that makes them.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,6 @@
 
 #include "carillon/queue/disk_store.h"
 #include "queue/crash_batches.h"
-#include "queue/second_self.h"
 #include "queue/seed.h"
 #include "queue/store_media.h"
 #include "queue/temporary_directory.h"
@@ -116,6 +116,10 @@ TEST_F(CheckpointTest, DoesNotStopAppendsThatWaitForAFlush) {
 }
 
 TEST_F(CheckpointTest, HasWhatWasAppendedBeforeIt) {
+  const Checkpoint empty = checkpoint_of(*store_);
+  EXPECT_EQ(empty.number, 0U);
+  EXPECT_EQ(batches_in_copy(copy(empty)), 0U);
+  store_->release_checkpoint();
   append(100);
   const Checkpoint checkpoint = checkpoint_of(*store_);
   EXPECT_EQ(checkpoint.number, 100U);
@@ -123,12 +127,6 @@ TEST_F(CheckpointTest, HasWhatWasAppendedBeforeIt) {
   const std::string copied = copy(checkpoint);
   EXPECT_EQ(batches_in_copy(copied), 100U);
   EXPECT_EQ(batches_in(*store_), 150U);
-}
-
-TEST_F(CheckpointTest, AnEmptyStoreGivesAnEmptyStore) {
-  const Checkpoint checkpoint = checkpoint_of(*store_);
-  EXPECT_EQ(checkpoint.number, 0U);
-  EXPECT_EQ(batches_in_copy(copy(checkpoint)), 0U);
 }
 
 TEST_F(CheckpointTest, UnsyncedChangesDoNotPutItAheadOfTheLog) {
@@ -171,28 +169,15 @@ TEST_F(CheckpointTest, OpensWhileTheStoreIsUsedAndLaterChangesNothingInIt) {
 
 TEST_F(CheckpointTest, GoesOnByItself) {
   append(40);
-  const std::string copied = copy(checkpoint_of(*store_));
+  std::string copied = copy(checkpoint_of(*store_));
   store_.reset();
   std::uint64_t batches = 40;
   for (int life = 0; life < 3; ++life) {
     DiskStore store(copied, kSmallDisk);
     ASSERT_EQ(batches_in(store), batches);
     for (int n = 0; n < 500; ++n) append_batch(store, ++batches);
+    copied = copy(checkpoint_of(store));
   }
-}
-
-TEST_F(CheckpointTest, ACheckpointOfACheckpoint) {
-  append(40);
-  const std::string first = copy(checkpoint_of(*store_));
-  std::string second;
-  {
-    DiskStore store(first, kSmallDisk);
-    append_batch(store, 41);
-    const Checkpoint checkpoint = checkpoint_of(store);
-    EXPECT_EQ(checkpoint.number, 41U);
-    second = copy(checkpoint);
-  }
-  EXPECT_EQ(batches_in_copy(second), 41U);
 }
 
 TEST_F(CheckpointTest, IsRemovedWhenItIsReleased) {
@@ -203,13 +188,6 @@ TEST_F(CheckpointTest, IsRemovedWhenItIsReleased) {
   wait_until_gone(checkpoint.path);
   store_->release_checkpoint();
   EXPECT_EQ(checkpoint_of(*store_).number, 10U);
-}
-
-TEST_F(CheckpointTest, IsRemovedWithTheStore) {
-  append(10);
-  checkpoint_of(*store_);
-  store_.reset();
-  EXPECT_TRUE(checkpoints_in(directory_ / "data").empty());
 }
 
 TEST_F(CheckpointTest, MayBeReleasedAtAnyMomentOfTheMaking) {
@@ -257,23 +235,11 @@ TEST_F(CheckpointTest, OneThatCannotBeMadeIsAnErrorAndTheNextOneWorks) {
   } catch (const StoreError& error) {
     EXPECT_NE(std::string(error.what()).find("cannot be"), std::string::npos) << error.what();
   }
+  store_->release_checkpoint();
+  EXPECT_EQ(checkpoints_in(directory_ / "data"), std::vector<std::string>());
   move_options(elsewhere, directory_ / "data");
   append(10);
   EXPECT_EQ(batches_in_copy(copy(checkpoint_of(*store_))), 20U);
-}
-
-TEST_F(CheckpointTest, AFailureInTheMiddleLeavesNothing) {
-  append(10);
-  const Checkpoint flushed = checkpoint_of(*store_);
-  store_->release_checkpoint();
-  wait_until_gone(flushed.path);
-  for (const auto& entry : fs::directory_iterator(directory_ / "data")) {
-    if (entry.path().filename().string().starts_with("OPTIONS-")) fs::remove(entry.path());
-  }
-  store_->begin_checkpoint();
-  EXPECT_THROW(wait_for_checkpoint(*store_), StoreError);
-  store_->release_checkpoint();
-  EXPECT_EQ(checkpoints_in(directory_ / "data"), std::vector<std::string>());
 }
 
 // Checkpoints are made, copied and opened all the time while batches are appended and synced.
@@ -298,46 +264,6 @@ TEST_F(CheckpointTest, HasAPrefixOfTheChangesUnderLoad) {
     EXPECT_EQ(batches_in_copy(copied), checkpoint->number);
   }
   EXPECT_EQ(batches_in(*store_), appended_);
-}
-
-// --- The process is killed.
-
-[[noreturn]] void append_and_checkpoint_until_killed(const std::string& directory) {
-  DiskStore store(directory, kSmallDisk);
-  std::uint64_t batch = batches_in(store);
-  SecondSelf::tell(batch);
-  while (true) {
-    store.begin_checkpoint();
-    do {
-      append_batch(store, ++batch);
-      store.sync();
-      SecondSelf::tell(batch);
-    } while (!store.poll_checkpoint());
-    store.release_checkpoint();
-  }
-}
-
-TEST(CheckpointCrash, KilledWhileMakingThemLosesNothingAndLeavesNothing) {
-  if (SecondSelf::is_this()) append_and_checkpoint_until_killed(SecondSelf::argument());
-  std::mt19937_64 random(seed_or(std::random_device()()));
-  const TemporaryDirectory directory;
-  int left = 0;
-  for (int round = 0; round < 12 && !testing::Test::HasFailure(); ++round) {
-    SecondSelf writer(directory / "data");
-    std::uint64_t sure = 0;
-    for (std::uint64_t count = 1 + random() % 60; count > 0; --count) {
-      const auto batch = writer.read<std::uint64_t>();
-      ASSERT_TRUE(batch) << "the writer has ended";
-      sure = *batch;
-    }
-    writer.kill();
-    while (const auto batch = writer.read<std::uint64_t>()) sure = *batch;
-    left += checkpoints_in(directory / "data").empty() ? 0 : 1;
-    const DiskStore store(directory / "data", kSmallDisk);
-    EXPECT_GE(batches_in(store), sure);
-    EXPECT_TRUE(checkpoints_in(directory / "data").empty());
-  }
-  EXPECT_GT(left, 0) << "no crash came while there was a checkpoint";
 }
 
 }  // namespace

@@ -136,54 +136,35 @@ class DiskDamaged : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(DurableWrites, DiskDamaged, testing::Bool(),
                          [](const auto& test) { return test.param ? "Yes" : "No"; });
 
-TEST_P(DiskDamaged, ByAFlippedBitInAnyFile) {
+// A bit in any file, a file of the log that is cut short, or a block of zeros in one.
+TEST_P(DiskDamaged, ByAFlippedBitACutOrABlockOfZeros) {
   if (SecondSelf::is_this()) write_and_vanish(true);
   random_.seed(seed_or(std::random_device()()));
   make();
   int refused = 0;
-  constexpr int kFlips = 40;
-  for (int round = 0; round < kFlips && !HasFailure(); ++round) {
-    const auto all = files(round % 2 == 0);
+  for (int round = 0; round < 80 && !HasFailure(); ++round) {
+    const int way = round % 4;
+    const auto all = files(way != 0);
     const fs::path& name = all[random_() % all.size()];
     std::string bytes = contents(made_ / name);
-    const std::size_t at = random_() % end_of(bytes);
-    const auto bit = static_cast<int>(random_() % 8);
-    SCOPED_TRACE("bit " + std::to_string(bit) + " of byte " + std::to_string(at) + " of " +
-                 name.string());
-    bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+    std::size_t at = random_() % end_of(bytes);
+    if (way < 2) {
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << random_() % 8));
+    } else if (way == 2) {
+      at = round % 16 == 2 ? static_cast<std::size_t>(round) : random_() % bytes.size();
+      bytes.resize(at);
+    } else {
+      at = round % 12 == 3 ? 0 : random_() % (bytes.size() / kBlock) * kBlock;
+      bytes.replace(at, kBlock, kBlock, '\0');
+    }
+    SCOPED_TRACE(name.string() +
+                 (way < 2    ? ", a bit of byte "
+                  : way == 2 ? " is cut at byte "
+                             : " has zeros from byte ") +
+                 std::to_string(at));
     refused += refused_or_whole(name, bytes) ? 1 : 0;
   }
   EXPECT_GT(refused, 0);  // how many depends on which bytes are used, and by chance
-}
-
-TEST_P(DiskDamaged, ByALogThatIsCutShort) {
-  if (SecondSelf::is_this()) write_and_vanish(true);
-  random_.seed(seed_or(std::random_device()()));
-  make();
-  const auto logs = files(true);
-  for (int round = 0; round < 20; ++round) {
-    const fs::path& name = logs[random_() % logs.size()];
-    const std::string bytes = contents(made_ / name);
-    const std::size_t size =
-        round % 4 == 0 ? static_cast<std::size_t>(round) : random_() % bytes.size();
-    SCOPED_TRACE(name.string() + " cut at byte " + std::to_string(size));
-    refused_or_whole(name, bytes.substr(0, size));
-  }
-}
-
-TEST_P(DiskDamaged, ByABlockOfZerosInTheLog) {
-  if (SecondSelf::is_this()) write_and_vanish(true);
-  random_.seed(seed_or(std::random_device()()));
-  make();
-  const auto logs = files(true);
-  for (int round = 0; round < 20; ++round) {
-    const fs::path& name = logs[random_() % logs.size()];
-    std::string bytes = contents(made_ / name);
-    const std::size_t block = round % 3 == 0 ? 0 : random_() % (bytes.size() / kBlock);
-    SCOPED_TRACE("block " + std::to_string(block) + " of " + name.string());
-    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(block * kBlock), kBlock, '\0');
-    refused_or_whole(name, bytes);
-  }
 }
 
 // The last segment alone may have such blocks, behind its header.

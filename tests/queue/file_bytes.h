@@ -17,6 +17,16 @@ inline std::string contents(const std::filesystem::path& path) {
   return bytes;
 }
 
+inline void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+inline void flip(const std::filesystem::path& file, std::size_t at, int bit = 0) {
+  std::string bytes = contents(file);
+  bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+  write(file, bytes);
+}
+
 // Copies the directory of an open store, as a crash would leave it. The log may get another file
 // meanwhile: then it is copied again.
 inline void copy_open_store(const std::filesystem::path& from, const std::filesystem::path& to) {

@@ -31,8 +31,7 @@ namespace fs = std::filesystem;
 
 TEST_F(LocalLogTest, ARecordThatWasCutShortIsLeftOutWhole) {
   auto log = open();
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   for (int n = 0; n < 30; ++n) append(*log, 300);
   log->sync();
   log.reset();
@@ -42,7 +41,7 @@ TEST_F(LocalLogTest, ARecordThatWasCutShortIsLeftOutWhole) {
   for (std::size_t kept = second; kept < second + 9'000; kept += 512) {
     std::string cut = bytes;
     std::fill(cut.begin() + static_cast<std::ptrdiff_t>(kept), cut.end(), '\0');
-    put(file, cut);
+    write(file, cut);
     open();
     expect_found(1, 1);
   }
@@ -50,22 +49,17 @@ TEST_F(LocalLogTest, ARecordThatWasCutShortIsLeftOutWhole) {
 
 TEST_F(LocalLogTest, WhatACrashLeftBehindTheEndIsNeverTakenForARecord) {
   auto log = open(0, LogWrites::kBuffered);
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   for (int n = 0; n < 3; ++n) {  // three records that may reach the disk in any order
     append(*log, 100);
     log->write();
   }
   log.reset();
-  const fs::path file = files().at(0);
-  std::string bytes = contents(file);
-  std::fill_n(bytes.begin() + 2 * kBlock, kBlock, '\0');  // the first of them did not
-  put(file, bytes);
+  blank(files().at(0), 2 * kBlock, kBlock);  // the first of them did not
   log = open();
   expect_found(1, 1);
   for (LogNumber number = 2; number <= 6; ++number) {
-    append(*log, 100);
-    log->sync();
+    append_durable(*log, 100);
     auto again = open();
     expect_found(1, number);
     log = std::move(again);
@@ -74,16 +68,14 @@ TEST_F(LocalLogTest, WhatACrashLeftBehindTheEndIsNeverTakenForARecord) {
 
 TEST_F(LocalLogTest, AHeaderThatWasCutShortIsAnEmptySegment) {
   auto log = open();
-  append(*log, kSegment / 2);
-  log->sync();
+  append_durable(*log, kSegment / 2);
   const std::string newest = contents(directory_ / NewestFile::kName);
-  append(*log, kSegment * 3 / 4);
-  log->sync();
+  append_durable(*log, kSegment * 3 / 4);
   log.reset();
   ASSERT_EQ(files().size(), 2U);
   const fs::path last = files().at(1);
   fs::remove(last);
-  put(directory_ / NewestFile::kName, newest);
+  write(directory_ / NewestFile::kName, newest);
   LogSegment::make(held_, last.filename(), kIdentity, kSegment / kBlock, LogWrites::kDurable);
   log = open();  // it was not begun
   expect_found(1, 1);
@@ -92,10 +84,8 @@ TEST_F(LocalLogTest, AHeaderThatWasCutShortIsAnEmptySegment) {
 
 TEST_F(LocalLogTest, WhatWasCutShortIsTold) {
   auto log = open();
-  append(*log, 100);
-  log->sync();
-  append(*log, 3 * kBlock);
-  log->sync();
+  append_durable(*log, 100);
+  append_durable(*log, 3 * kBlock);
   log.reset();
   blank(files().at(0), 3 * kBlock, 512);
   open();
@@ -105,8 +95,7 @@ TEST_F(LocalLogTest, WhatWasCutShortIsTold) {
             std::string::npos)
       << dropped_[0];
   log = open();
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   log = open();
   expect_found(1, 2);
   EXPECT_TRUE(dropped_.empty()) << "the log has gone on in a new segment: " << dropped_[0];
@@ -116,16 +105,14 @@ TEST_F(LocalLogTest, WhatWasCutShortIsTold) {
 TEST_F(LocalLogTest, ACrashOfTheMachineMayLeaveAGapAndACrashOfTheProcessMayNot) {
   constexpr std::uint64_t kBoot = 77;
   auto log = open({}, LogWrites::kBuffered, kBoot);
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   for (int n = 0; n < 3; ++n) {
     append(*log, 100);
     log->write();
   }
   log.reset();
   blank(files().at(0), 2 * kBlock, kBlock);
-  EXPECT_NE(complaint(0, kBoot).find("change 2, which was durable, is missing"), std::string::npos)
-      << complaint(0, kBoot);
+  expect_complaint("change 2, which was durable, is missing", 0, kBoot);
   EXPECT_EQ(complaint(0, kBoot + 1), "");
   expect_found(1, 1);
   ASSERT_EQ(dropped_.size(), 1U);
@@ -136,18 +123,10 @@ TEST_F(LocalLogTest, ACrashOfTheMachineMayLeaveAGapAndACrashOfTheProcessMayNot) 
 // --- Damage.
 
 TEST_F(LocalLogTest, ADurableChangeThatIsMissingIsRefused) {
-  auto log = open();
-  for (int n = 0; n < 3; ++n) {
-    append(*log, 100);
-    log->sync();
-  }
-  log.reset();
-  const fs::path file = files().at(0);
-  std::string bytes = contents(file);
-  bytes[2 * kBlock + 50] ^= 1;  // the record of change 2; that of change 3 says it was durable
-  put(file, bytes);
-  EXPECT_NE(complaint().find("change 2, which was durable, is missing"), std::string::npos)
-      << complaint();
+  append_durable(*open(), 100, 3);
+  // The record of change 2; that of change 3 says it was durable.
+  flip(files().at(0), 2 * kBlock + 50);
+  expect_complaint("change 2, which was durable, is missing");
   EXPECT_EQ(complaint(2), "") << "it is not needed any more";
   expect_found(3, 3);
 }
@@ -158,8 +137,7 @@ TEST_F(LocalLogTest, EachBitOfTheLastRecordThatHasChangedIsRefusedOrHarmless) {
   for (const LogWrites writes : {LogWrites::kDurable, LogWrites::kBuffered}) {
     remove_all_files();
     auto log = open(0, writes);
-    append(*log, 100);
-    log->sync();
+    append_durable(*log, 100);
     append(*log, 1'200);  // in three sectors
     log->sync();
     log.reset();
@@ -168,7 +146,7 @@ TEST_F(LocalLogTest, EachBitOfTheLastRecordThatHasChangedIsRefusedOrHarmless) {
     for (std::size_t at = 2 * kBlock; at < 3 * kBlock; at += 7) {
       std::string damaged = bytes;
       damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
-      put(files().at(0), damaged);
+      write(files().at(0), damaged);
       if (const std::string why = complaint(); !why.empty()) {
         ++refused;
         ASSERT_NE(why.find("was written whole and is not as it was written"), std::string::npos);
@@ -182,12 +160,7 @@ TEST_F(LocalLogTest, EachBitOfTheLastRecordThatHasChangedIsRefusedOrHarmless) {
 }
 
 TEST_F(LocalLogTest, AStartWritesNothingToAnyFile) {
-  auto log = open();
-  for (int n = 0; n < 5; ++n) {
-    append(*log, kSegment / 2);
-    log->sync();
-  }
-  log.reset();
+  append_durable(*open(), kSegment / 2, 5);
   std::vector<fs::file_time_type> times;
   for (const fs::path& file : files()) times.push_back(fs::last_write_time(file));
   open();
@@ -198,45 +171,26 @@ TEST_F(LocalLogTest, AStartWritesNothingToAnyFile) {
 
 TEST_F(LocalLogTest, ARecordThatDoesNotContinueTheOneBeforeIsRefused) {
   auto log = open();
-  for (int n = 0; n < 3; ++n) {
-    append(*log, 100);
-    log->sync();
-  }
+  append_durable(*log, 100, 3);
   const LogPosition three{.number = 3, .chain = log->chain()};
   log.reset();
   EXPECT_EQ(complaint(three, 0), "");
   const LogPosition other{.number = 3, .chain = *three.chain + 1};
-  EXPECT_NE(complaint(other, 0).find("is of another history"), std::string::npos)
-      << complaint(other, 0);
-  EXPECT_NE(complaint({.number = 2, .chain = three.chain}, 0).find("is of another history"),
-            std::string::npos);
+  for (const LogPosition& position : {other, LogPosition{.number = 2, .chain = three.chain}})
+    EXPECT_NE(complaint(position, 0).find("is of another history"), std::string::npos);
 }
 
 // --- Files that were put there, or taken away.
 
-TEST_F(LocalLogTest, ALogWithoutAnyFileIsRefused) {
-  open();
-  remove_all_files();
-  EXPECT_NE(complaint().find("is gone: there is no file jobs-N.data"), std::string::npos)
-      << complaint();
-}
-
 TEST_F(LocalLogTest, TwoFilesOfOneSerialNumberAreRefused) {
-  auto log = open();
-  append(*log, 100);
-  log->sync();
-  log.reset();
+  append_durable(*open(), 100);
   fs::copy_file(files().at(0), directory_ / "jobs-9.data");
-  EXPECT_NE(complaint().find("two files with the serial number 2"), std::string::npos)
-      << complaint();
+  expect_complaint("two files with the serial number 2");
 }
 
 // A directory and its copy each go on. A file of the one has the next serial number of the other.
 TEST_F(LocalLogTest, ASegmentOfACopyIsRefused) {
-  auto log = open();
-  append(*log, 100);
-  log->sync();
-  log.reset();
+  append_durable(*open(), 100);
   const TemporaryDirectory elsewhere;
   const std::string copy = elsewhere / "copy";
   fs::copy(directory_.path(), copy);
@@ -249,20 +203,13 @@ TEST_F(LocalLogTest, ASegmentOfACopyIsRefused) {
       other.sync();
     }
   }
-  log = open();
-  append(*log, kSegment / 2 + 100);
-  log->sync();
-  log.reset();
+  append_durable(*open(), kSegment / 2 + 100);
   fs::copy_file(copy + "/jobs-4.data", directory_ / "jobs-4.data");
-  EXPECT_NE(complaint().find("jobs-4.data with 4: one of the two is of another time, or of a copy"),
-            std::string::npos)
-      << complaint();
+  expect_complaint("jobs-4.data with 4: one of the two is of another time, or of a copy");
   // Also if newest.data was copied, too.
   const auto replace = fs::copy_options::overwrite_existing;
   fs::copy_file(copy + "/newest.data", directory_ / "newest.data", replace);
-  EXPECT_NE(complaint().find("jobs-4.data does not follow jobs-3.data: it is of a copy"),
-            std::string::npos)
-      << complaint();
+  expect_complaint("jobs-4.data does not follow jobs-3.data: it is of a copy");
 }
 
 TEST_F(LocalLogTest, ASecondLogIsNotMadeBesideOneWithChanges) {
@@ -270,39 +217,31 @@ TEST_F(LocalLogTest, ASecondLogIsNotMadeBesideOneWithChanges) {
   LocalLog::make(held_, kIdentity + 1, {});  // the first start died before the state was made
   LocalLog::make(held_, kIdentity, {});
   auto log = open();
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   EXPECT_THROW(LocalLog::make(held_, kIdentity, {}), StoreError);
 }
 
 TEST_F(LocalLogTest, AHeaderThatIsDamagedIsRefusedAndTheFileStays) {
-  auto log = open();
-  append(*log, 100);
-  log->sync();
-  log.reset();
-  const std::string bytes = contents(files().at(0));
+  append_durable(*open(), 100);
   for (std::size_t at = 0; at < 80; ++at) {
-    std::string damaged = bytes;
-    damaged[at] ^= 1;
-    put(files().at(0), damaged);
+    flip(files().at(0), at);
     ASSERT_NE(complaint(), "") << at;
     ASSERT_EQ(files().size(), 1U);
+    flip(files().at(0), at);
   }
+  blank(files().at(0), 0, kBlock);
+  expect_complaint("is damaged: its header is broken");
+  ASSERT_EQ(files().size(), 1U);
 }
 
 TEST_F(LocalLogTest, ChangesBeforeAnEmptySegmentMustBeThere) {
   auto log = open();
-  append(*log, kSegment * 3 / 4);
-  log->sync();
-  append(*log, kSegment * 3 / 4);
-  log->sync();
+  append_durable(*log, kSegment * 3 / 4);
+  append_durable(*log, kSegment * 3 / 4);
   log.reset();
-  std::string bytes = contents(files().at(1));
-  std::fill(bytes.begin() + kBlock, bytes.end(), '\0');  // its header says: change 1 was durable
-  put(files().at(1), bytes);
+  blank(files().at(1), kBlock, kSegment - kBlock);  // its header says: change 1 was durable
   fs::remove(files().at(0));
-  EXPECT_NE(complaint().find("change 1, which was durable, is missing"), std::string::npos)
-      << complaint();
+  expect_complaint("change 1, which was durable, is missing");
 }
 
 TEST_F(LocalLogTest, AWindowOfManyChangesIsWrittenInPiecesThatFitASegment) {
@@ -315,29 +254,18 @@ TEST_F(LocalLogTest, AWindowOfManyChangesIsWrittenInPiecesThatFitASegment) {
 }
 
 TEST_F(LocalLogTest, ASegmentThatIsMissingIsRefused) {
-  auto log = open();
-  for (int n = 0; n < 3; ++n) {
-    append(*log, kSegment * 3 / 4);
-    log->sync();
-  }
-  log.reset();
+  append_durable(*open(), kSegment * 3 / 4, 3);
   ASSERT_EQ(files().size(), 3U);
   fs::remove(files().at(1));
-  EXPECT_NE(complaint().find("change 2, which was durable, is missing"), std::string::npos)
-      << complaint();
+  expect_complaint("change 2, which was durable, is missing");
 }
 
 // A segment gets its name when it has all its bytes.
 TEST_F(LocalLogTest, ASegmentThatIsCutShortIsRefusedAndStays) {
-  auto log = open();
-  for (int n = 0; n < 3; ++n) {
-    append(*log, 100);
-    log->sync();
-  }
-  log.reset();
+  append_durable(*open(), 100, 3);
   const std::string bytes = contents(files().at(0));
   for (const std::size_t size : {0UL, 1UL, 79UL, 80UL, kBlock + 1, 2 * kBlock + 7, kSegment - 1}) {
-    put(files().at(0), bytes.substr(0, size));
+    write(files().at(0), bytes.substr(0, size));
     EXPECT_NE(complaint().find("has been cut short"), std::string::npos) << size << complaint();
     ASSERT_EQ(files().size(), 1U);
   }
@@ -346,24 +274,12 @@ TEST_F(LocalLogTest, ASegmentThatIsCutShortIsRefusedAndStays) {
 TEST_F(LocalLogTest, APipeInThePlaceOfASegmentIsRefusedAndNotWaitedFor) {
   open()->sync();
   ASSERT_EQ(::mkfifo((directory_ / LogSegment::name_of(99)).c_str(), 0600), 0);
-  EXPECT_NE(complaint().find("cannot be read"), std::string::npos) << complaint();
-}
-
-TEST_F(LocalLogTest, ASegmentWithoutItsHeaderIsRefusedAndStays) {
-  auto log = open();
-  append(*log, 100);
-  log->sync();
-  log.reset();
-  std::string bytes = contents(files().at(0));
-  std::fill_n(bytes.begin(), kBlock, '\0');
-  put(files().at(0), bytes);
-  EXPECT_NE(complaint().find("is damaged: its header is broken"), std::string::npos) << complaint();
-  ASSERT_EQ(files().size(), 1U);
+  expect_complaint("cannot be read");
 }
 
 TEST_F(LocalLogTest, ASegmentWhoseMakingWasInterruptedIsRemoved) {
   open();
-  put(directory_.path() / "jobs-2.data.new", std::string(2 * kBlock, '\0'));
+  write(directory_.path() / "jobs-2.data.new", std::string(2 * kBlock, '\0'));
   EXPECT_EQ(complaint(), "");
   EXPECT_TRUE(files().empty());
 }
@@ -374,20 +290,17 @@ TEST_F(LocalLogTest, ALogThatIsBehindItsStateIsRefused) {
   log->sync();
   log.reset();
   EXPECT_EQ(complaint(3), "");
-  EXPECT_NE(complaint(4).find("it ends at change 3, and the state has change 4"), std::string::npos)
-      << complaint(4);
+  expect_complaint("it ends at change 3, and the state has change 4", 4);
 }
 
 TEST_F(LocalLogTest, TheLogOfAnotherDirectoryIsRefused) {
   LocalLog::make(held_, kIdentity + 1, {});
-  EXPECT_NE(complaint().find("does not belong to this data directory"), std::string::npos)
-      << complaint();
+  expect_complaint("does not belong to this data directory");
 }
 
 TEST_F(LocalLogTest, BytesOfAClientThatLookLikeARecordAreNotOne) {
   auto log = open();
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   const std::string record = contents(files().at(0)).substr(kBlock, kBlock);
   const std::string body = std::string(kBlock - sizeof(LogRecordHead) - 4, '.') + record;
   log->append(body, [](LogNumber) {});

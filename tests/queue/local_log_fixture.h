@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -71,6 +70,18 @@ class LocalLogTest : public ::testing::Test {
     return log.append(change, [](LogNumber) {});
   }
 
+  static void append_durable(LocalLog& log, std::size_t size, int count = 1) {
+    for (int n = 0; n < count; ++n) {
+      append(log, size);
+      log.sync();
+    }
+  }
+
+  void expect_complaint(const std::string& part, LogNumber after = 0, std::uint64_t boot = 0) {
+    const std::string why = complaint(after, boot);
+    EXPECT_NE(why.find(part), std::string::npos) << why;
+  }
+
   // Each change that was found is as append() made it, and they have the numbers first to last.
   void expect_found(LogNumber first, LogNumber last) {
     ASSERT_EQ(found_.size(), last - first + 1);
@@ -99,19 +110,10 @@ class LocalLogTest : public ::testing::Test {
       std::filesystem::remove(entry);
   }
 
-  static void flip(const std::filesystem::path& file, std::size_t at, int bit = 0) {
-    std::string bytes = contents(file);
-    bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
-    put(file, bytes);
-  }
   static void blank(const std::filesystem::path& file, std::size_t at, std::size_t size) {
     std::string bytes = contents(file);
     std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), size, '\0');
-    put(file, bytes);
-  }
-
-  static void put(const std::filesystem::path& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+    write(file, bytes);
   }
 
   TemporaryDirectory directory_;

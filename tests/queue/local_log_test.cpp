@@ -45,8 +45,7 @@ TEST_F(LocalLogTest, WhatWasSyncedIsReadAgainInOrder) {
 
 TEST_F(LocalLogTest, WhatWasNotSyncedIsNotThere) {
   auto log = open();
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   append(*log, 100);
   log.reset();
   open();
@@ -57,8 +56,7 @@ TEST_F(LocalLogTest, ReadingBeginsBehindTheNumberGiven) {
   auto log = open();
   for (int n = 0; n < 3; ++n) append(*log, 100);
   log->sync();
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   log.reset();
   log = open(2);  // in the middle of a window
   expect_found(3, 4);
@@ -81,8 +79,7 @@ TEST_F(LocalLogTest, AChangeMayBeLargerThanASegment) {
   append(*log, 100);
   append(*log, 10 * kSegment + 1);
   EXPECT_EQ(log->sync(), 2U);
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   open();
   expect_found(1, 3);
 }
@@ -91,8 +88,7 @@ TEST_F(LocalLogTest, ASegmentWhoseChangesWereTrimmedIsUsedAgain) {
   auto log = open();
   std::size_t most = 0;
   for (int n = 0; n < 500; ++n) {
-    append(*log, 2 * kBlock);
-    log->sync();
+    append_durable(*log, 2 * kBlock);
     if (n % 20 == 19) log->trim(log->last());
     most = std::max(most, files().size());
   }
@@ -103,16 +99,12 @@ TEST_F(LocalLogTest, ASegmentWhoseChangesWereTrimmedIsUsedAgain) {
 
 TEST_F(LocalLogTest, GivesBackTheSegmentsThatAreFree) {
   auto log = open();
-  for (int n = 0; n < 100; ++n) {
-    append(*log, 2 * kBlock);
-    log->sync();
-  }
+  append_durable(*log, 2 * kBlock, 100);
   log->trim(log->last());
   EXPECT_GT(files().size(), 10U);
   log->give_back();
   EXPECT_LE(files().size(), 3U) << "the one that is open, and one or two free ones";
-  append(*log, 2 * kBlock);
-  log->sync();
+  append_durable(*log, 2 * kBlock);
   open(100);
   expect_found(101, 101);
 }
@@ -133,10 +125,8 @@ TEST_F(LocalLogTest, ASegmentThatAnAppendNeedsIsNotGivenBack) {
 
 TEST_F(LocalLogTest, ASegmentOfItsOwnSizeIsDeletedWhenItWasTrimmed) {
   auto log = open();
-  append(*log, 10 * kSegment);
-  log->sync();
-  append(*log, kSegment / 2);
-  log->sync();
+  append_durable(*log, 10 * kSegment);
+  append_durable(*log, kSegment / 2);
   EXPECT_EQ(files().size(), 2U);
   log->trim(log->last());
   for (const fs::path& file : files()) EXPECT_EQ(fs::file_size(file), kSegment);
@@ -151,8 +141,7 @@ TEST_F(LocalLogTest, AChangeThatCannotBeAppliedIsNotAppended) {
   };
   EXPECT_THROW(log->append("lost", fail), StoreError);
   EXPECT_EQ(log->last(), 1U);
-  append(*log, 100);
-  log->sync();
+  append_durable(*log, 100);
   open();
   expect_found(1, 2);
 }
@@ -179,8 +168,7 @@ TEST_F(LocalLogTest, ALogThatWasReadGoesOnInANewSegment) {
   for (LogNumber life = 1; life <= 40; ++life) {
     auto log = open();
     if (life > 1) expect_found(1, life - 1);
-    append(*log, 100);
-    log->sync();
+    append_durable(*log, 100);
   }
 }
 

@@ -2,23 +2,23 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
 
 #include "carillon/queue/store.h"
+#include "queue/file_bytes.h"
 
 namespace carillon::queue {
 
-inline JobRecord job(JobId id) {
+inline JobRecord job(JobId id, std::size_t body_bytes = 0) {
   return {.id = id,
           .tube = 1,
           .priority = 0,
           .due = 1'000 + id,
           .ttr = 1'000,
           .created = 1,
+          .body_bytes = static_cast<std::uint32_t>(body_bytes),
           .history = {}};
 }
 
@@ -52,11 +52,6 @@ inline std::string complaint(const std::function<void()>& action) {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-inline void write(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << bytes;
 }
 
 }  // namespace carillon::queue

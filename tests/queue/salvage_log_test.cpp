@@ -10,27 +10,22 @@
 
 #include "base/directory.h"
 #include "carillon/queue/disk_store.h"
-#include "carillon/queue/store_check.h"
-#include "queue/file_bytes.h"
-#include "queue/numbered_jobs.h"
+#include "queue/salvage_fixture.h"
 #include "queue/store/log/log_mender.h"
 #include "queue/store/log/log_record.h"
 #include "queue/store/log/log_segment.h"
-#include "queue/temporary_directory.h"
 
 namespace carillon::queue {
 namespace {
 
 namespace fs = std::filesystem;
 
-class SalvageOfALog : public testing::Test {
+class SalvageOfALog : public SalvageTest {
  protected:
   std::string path(const std::string& name) const { return directory_ / name; }
 
   static void put_job(DiskStore& store, JobId id) {
-    JobRecord record = job(id);
-    record.body_bytes = 4;
-    store.append({.jobs = {{{}, record, "body"}},
+    store.append({.jobs = {{{}, job(id, 4), "body"}},
                   .tubes = {{1, "default", id, 0}},
                   .watermarks = Watermarks{.next_id = id + 1}});
     store.sync();
@@ -40,20 +35,12 @@ class SalvageOfALog : public testing::Test {
     copy_open_store(path(from), path(to));
   }
 
-  StoreReport salvage() const {
-    return salvage_store(
-        path("copy"), path("saved"), [](std::uint64_t, std::uint64_t) { return true; },
-        [](const LostJob&) {});
-  }
-
-  std::vector<JobId> saved() const {
+  std::vector<JobId> saved_jobs() const {
     std::vector<JobId> ids;
-    for (const JobRecord& record : DiskStore(path("saved"), {}).scan_due(1, {}, 100))
+    for (const JobRecord& record : DiskStore(saved(), {}).scan_due(1, {}, 100))
       ids.push_back(record.id);
     return ids;
   }
-
-  const TemporaryDirectory directory_;
 };
 
 // A directory cannot be read as a file, not even by root.
@@ -64,12 +51,11 @@ TEST_F(SalvageOfALog, OneFileThatCannotBeReadCostsNoOther) {
     copy_open("data", "copy");
   }
   fs::create_directory(path("copy/jobs-99.data"));
-  const StoreReport found =
-      check_store(path("copy"), [](std::uint64_t, std::uint64_t) { return true; });
+  const StoreReport found = check(copy());
   EXPECT_TRUE(found.can_be_salvaged);
   const StoreReport report = salvage();
   SCOPED_TRACE(testing::PrintToString(report.damages));
-  EXPECT_EQ(saved(), (std::vector<JobId>{1, 2, 3}));
+  EXPECT_EQ(saved_jobs(), (std::vector<JobId>{1, 2, 3}));
   ASSERT_EQ(report.damages.size(), 1u);
   EXPECT_EQ(report.damages[0],
             "the log's file " + path("copy/jobs-99.data") + " cannot be read: Is a directory");
@@ -115,7 +101,7 @@ TEST_F(SalvageOfALog, TheNewestFileOfACopyIsLeftOut) {
                 fs::copy_options::overwrite_existing);
   const StoreReport report = salvage();
   SCOPED_TRACE(testing::PrintToString(report.damages));
-  EXPECT_EQ(saved(), (std::vector<JobId>{1, 2}));
+  EXPECT_EQ(saved_jobs(), (std::vector<JobId>{1, 2}));
   ASSERT_FALSE(report.damages.empty());
   EXPECT_TRUE(contains(report.damages[0], "is of a copy of this directory"));
   ASSERT_EQ(report.lost_changes.size(), 1u);

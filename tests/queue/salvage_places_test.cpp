@@ -7,18 +7,14 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
-#include "carillon/queue/store_check.h"
-#include "queue/file_bytes.h"
-#include "queue/numbered_jobs.h"
+#include "queue/salvage_fixture.h"
 #include "queue/store/log/change_codec.h"
 #include "queue/store/log/local_log.h"
 #include "queue/store/state/rocks_state.h"
-#include "queue/temporary_directory.h"
 
 namespace carillon::queue {
 namespace {
@@ -28,14 +24,10 @@ namespace fs = std::filesystem;
 constexpr JobId kJobsThere = 8'000;
 constexpr JobId kLargeEvery = 40;
 
-class SalvagePlaces : public testing::Test {
+class SalvagePlaces : public SalvageTest {
  protected:
   static std::size_t size_of(JobId id) { return id % kLargeEvery == 0 ? 5'000 : 30; }
-  static JobRecord record(JobId id) {
-    JobRecord record = job(id);
-    record.body_bytes = static_cast<std::uint32_t>(size_of(id));
-    return record;
-  }
+  static JobRecord record(JobId id) { return job(id, size_of(id)); }
 
   // Made once: the tests damage copies. Its tables have several parts of an index.
   static void SetUpTestSuite() {
@@ -54,9 +46,6 @@ class SalvagePlaces : public testing::Test {
   }
   static void TearDownTestSuite() { made.reset(); }
   static std::uint64_t there() { return kJobsThere - kJobsThere / 100; }
-
-  std::string copy() const { return directory_ / "copy"; }
-  std::string saved() const { return directory_ / "saved"; }
 
   // The largest file with the ending; a table is of the family.
   static fs::path largest(const std::string& ending, const std::string& family = "") {
@@ -101,19 +90,12 @@ class SalvagePlaces : public testing::Test {
   }
 
   void damage(const fs::path& name, const std::vector<std::size_t>& places) {
-    fs::remove_all(copy());
-    fs::copy(*made / "whole", copy());
-    std::string bytes = contents(fs::path(copy()) / name);
-    for (const std::size_t at : places) bytes[at] = static_cast<char>(bytes[at] ^ 16);
-    write(fs::path(copy()) / name, bytes);
+    make_copy(*made / "whole");
+    for (const std::size_t at : places) flip(fs::path(copy()) / name, at, 4);
   }
 
   StoreReport salvage() {
-    lost_.clear();
-    fs::remove_all(saved());
-    StoreReport report = salvage_store(
-        copy(), saved(), [](std::uint64_t, std::uint64_t) { return true; },
-        [this](const LostJob& job) { lost_.insert(job.id); });
+    StoreReport report = SalvageTest::salvage();
     EXPECT_FALSE(report.damages.empty());
     EXPECT_EQ(report.lost_jobs, lost_.size());
     return report;
@@ -137,8 +119,6 @@ class SalvagePlaces : public testing::Test {
   }
 
   static inline std::unique_ptr<TemporaryDirectory> made;
-  const TemporaryDirectory directory_;
-  std::set<JobId> lost_;
 };
 
 TEST_F(SalvagePlaces, DamageOfATableCostsOnlyBlocksOfData) {
@@ -238,8 +218,7 @@ TEST_F(SalvagePlaces, AMissingTableCostsNoMoreThanThatTable) {
     fs::remove(fs::path(copy()) / name);
     const bool has_copies = family == std::string("jobs");  // records say which pointers were lost
     expect_lost(has_copies ? 0 : 1, has_copies ? 0 : there());
-    const StoreReport found =
-        check_store(copy(), [](std::uint64_t, std::uint64_t) { return true; });
+    const StoreReport found = check(copy());
     EXPECT_TRUE(found.can_be_salvaged);
     EXPECT_EQ(found.damages.at(0), copy() + "/" + name.string() + " is gone");
   }
@@ -248,34 +227,30 @@ TEST_F(SalvagePlaces, AMissingTableCostsNoMoreThanThatTable) {
 // Each of these has several records, and the last one is of another life.
 TEST_F(SalvagePlaces, DamageOfALogsHeaderCostsNothing) {
   constexpr JobId kPut = 400;
-  const std::string data = directory_ / "data";
   const auto append = [](DiskStore& store, JobId id) {
-    JobRecord record = job(id);
-    record.body_bytes = 9'000;
     const std::string body = body_of(id, 9'000);
-    store.append({.jobs = {{{}, record, body}},
+    store.append({.jobs = {{{}, job(id, 9'000), body}},
                   .tubes = {{1, "default", id, 0}},
                   .watermarks = Watermarks{.next_id = id + 1}});
     store.sync();
   };
   for (const JobId from : {JobId{1}, kPut / 2 + 1}) {
-    DiskStore store(data, {});
+    DiskStore store(data(), {});
     for (JobId id = from; id < from + kPut / 2; ++id) append(store, id);
-    copy_open_store(data, copy());
+    copy_open_store(data(), copy());
     store.close();
-    fs::remove_all(data);
-    fs::copy(copy(), data);
+    fs::remove_all(data());
+    fs::copy(copy(), data());
   }
   std::vector<fs::path> segments;
-  for (const auto& file : fs::directory_iterator(data)) {
+  for (const auto& file : fs::directory_iterator(data())) {
     if (LogSegment::number_of(file.path().filename().string())) segments.push_back(file.path());
   }
   ASSERT_GE(segments.size(), 3u);
   int unknown = 0;
   for (const fs::path& segment : segments) {
     SCOPED_TRACE(segment.filename());
-    fs::remove_all(copy());
-    fs::copy(data, copy());
+    make_copy(data());
     std::string bytes = contents(segment);
     bytes.replace(0, 100, 100, '\xff');
     write(fs::path(copy()) / segment.filename(), bytes);

@@ -16,11 +16,8 @@
 
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
-#include "carillon/queue/store_check.h"
-#include "queue/file_bytes.h"
-#include "queue/numbered_jobs.h"
+#include "queue/salvage_fixture.h"
 #include "queue/seed.h"
-#include "queue/temporary_directory.h"
 
 namespace carillon::queue {
 namespace {
@@ -185,16 +182,10 @@ class Truth {
   std::set<JobId> of_log_;
 };
 
-class SalvageOfRandomBits : public testing::Test {
+class SalvageOfRandomBits : public SalvageTest {
  protected:
   std::string left() const { return directory_ / "data-left"; }
-  std::string copy() const { return directory_ / "copy"; }
-  std::string saved() const { return directory_ / "saved"; }
-
-  bool tells(const std::string& part) const {
-    return std::any_of(report_.left_out.begin(), report_.left_out.end(),
-                       [&](const std::string& line) { return contains(line, part); });
-  }
+  bool tells(const std::string& part) const { return SalvageTest::tells(report_.left_out, part); }
 
   // Returns the name of the file.
   std::string damage(std::mt19937_64& random) {
@@ -208,8 +199,7 @@ class SalvageOfRandomBits : public testing::Test {
     }
     std::sort(files.begin(), files.end());
     const std::string name = files[random() % files.size()];
-    fs::remove_all(copy());
-    fs::copy(left(), copy());
+    make_copy(left());
     std::string bytes = contents(fs::path(copy()) / name);
     const std::size_t bits = random() % 3 == 0 ? 1 + random() % 20 : 1;
     const std::size_t from =
@@ -225,17 +215,16 @@ class SalvageOfRandomBits : public testing::Test {
   }
 
   // Without its MANIFEST a state cannot be opened.
-  bool salvage(bool may_refuse) {
-    lost_.clear();
-    fs::remove_all(saved());
-    const std::string why = complaint([this] {
-      report_ = salvage_store(
-          copy(), saved(), [](std::uint64_t, std::uint64_t) { return true; },
-          [this](const LostJob& job) { lost_.insert(job.id); });
-    });
-    if (why.empty()) return true;
-    EXPECT_TRUE(may_refuse && contains(why, "only a backup helps")) << why;
-    return false;
+  bool salvage_or_refuse(bool may_refuse) {
+    const std::string why = complaint([this] { report_ = salvage(); });
+    if (!why.empty()) {
+      EXPECT_TRUE(may_refuse && contains(why, "only a backup helps")) << why;
+      return false;
+    }
+    EXPECT_EQ(check(copy()).damages.empty(), report_.damages.empty());
+    EXPECT_TRUE(!report_.damages.empty() || lost_.empty());
+    EXPECT_EQ(report_.lost_jobs, lost_.size());
+    return true;
   }
 
   void expect_jobs(const Truth& truth) {
@@ -317,9 +306,7 @@ class SalvageOfRandomBits : public testing::Test {
     return kept;
   }
 
-  const TemporaryDirectory directory_;
   StoreReport report_;
-  std::set<JobId> lost_;
 };
 
 TEST_F(SalvageOfRandomBits, LosesNothingUnsaid) {
@@ -334,7 +321,7 @@ TEST_F(SalvageOfRandomBits, LosesNothingUnsaid) {
     SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed + static_cast<std::uint64_t>(round)));
     const std::string what = damage(random);
     SCOPED_TRACE(what);
-    if (salvage(what.starts_with("MANIFEST-"))) {
+    if (salvage_or_refuse(what.starts_with("MANIFEST-"))) {
       ++saved_rounds;
       SCOPED_TRACE(testing::PrintToString(report_.damages));
       SCOPED_TRACE(testing::PrintToString(report_.left_out));

@@ -13,13 +13,10 @@
 
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
-#include "carillon/queue/store_check.h"
-#include "queue/file_bytes.h"
-#include "queue/numbered_jobs.h"
+#include "queue/salvage_fixture.h"
 #include "queue/store/damage/offline_state.h"
 #include "queue/store/log/change_codec.h"
 #include "queue/store/state/rocks_state.h"
-#include "queue/temporary_directory.h"
 
 namespace carillon::queue {
 namespace {
@@ -28,12 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr Now kAtSalvage{.utc_ns = 1'000'000'000'000, .mono_ns = 1};
 
-class StoreCheckSalvage : public testing::Test {
+class StoreCheckSalvage : public SalvageTest {
  protected:
-  std::string data() const { return directory_ / "data"; }
-  std::string copy() const { return directory_ / "copy"; }
-  std::string saved() const { return directory_ / "saved"; }
-
   void copy_open() const { copy_open_store(data(), copy()); }
 
   // Flips a bit where a file of the copy has these bytes. Returns how many have them.
@@ -41,36 +34,19 @@ class StoreCheckSalvage : public testing::Test {
     int files = 0;
     for (const auto& file : fs::directory_iterator(copy())) {
       if (file.path().extension() != ending) continue;
-      std::string content = contents(file.path());
-      const std::size_t at = content.find(bytes);
+      const std::size_t at = contents(file.path()).find(bytes);
       if (at == std::string::npos) continue;
-      content[at] = static_cast<char>(content[at] ^ 1);
-      write(file.path(), content);
+      flip(file.path(), at);
       ++files;
     }
     return files;
   }
 
-  StoreReport salvage() {
-    return salvage_store(
-        copy(), saved(), [](std::uint64_t, std::uint64_t) { return true; },
-        [this](const LostJob& job) { lost_.push_back(job.id); });
-  }
-
-  static bool tells(const StoreReport& report, const std::string& part) {
-    return std::any_of(report.left_out.begin(), report.left_out.end(),
-                       [&](const std::string& line) { return contains(line, part); });
-  }
-
   static JobRecord job_of(JobId id, std::uint32_t tube) {
-    JobRecord record = job(id);
+    JobRecord record = job(id, 4);
     record.tube = tube;
-    record.body_bytes = 4;
     return record;
   }
-
-  const TemporaryDirectory directory_;
-  std::vector<JobId> lost_;
 };
 
 // The records of tubes fill several blocks. The record of the tube with the groups lies in a lost
@@ -100,10 +76,11 @@ TEST_F(StoreCheckSalvage, ATubeOfGroupsThatIsLostIsMadeAnew) {
   const StoreReport report = salvage();
   EXPECT_FALSE(report.damages.empty());
   EXPECT_EQ(report.jobs, kTubes - 1);
-  EXPECT_TRUE(tells(report, "the record of tube number 500 is lost: its settings (max-running"));
-  EXPECT_TRUE(tells(report, "Its jobs are in 'salvaged-500': check them"));
-  EXPECT_TRUE(tells(report, "settings of tubes without jobs, may be lost"));
-  EXPECT_FALSE(tells(report, "schedules may be lost"));
+  EXPECT_TRUE(
+      tells(report.left_out, "the record of tube number 500 is lost: its settings (max-running"));
+  EXPECT_TRUE(tells(report.left_out, "Its jobs are in 'salvaged-500': check them"));
+  EXPECT_TRUE(tells(report.left_out, "settings of tubes without jobs, may be lost"));
+  EXPECT_FALSE(tells(report.left_out, "schedules may be lost"));
   DiskStore store(saved(), {});
   const std::vector<TubeRecord> tubes = store.recover().tubes;
   const auto head = std::find_if(tubes.begin(), tubes.end(),
@@ -147,13 +124,15 @@ TEST_F(StoreCheckSalvage, NoLostTubeGetsTheNameOfAnother) {
   const StoreReport report = salvage();
   SCOPED_TRACE(testing::PrintToString(report.left_out));
   EXPECT_EQ(report.jobs, kTubes);
-  EXPECT_TRUE(tells(report,
+  EXPECT_TRUE(tells(report.left_out,
                     "Its jobs are in 'salvaged-500': check them, and move them where they belong; "
                     "the schedule 'nightly' put its last job there, and puts the next "
                     "one into 'tube501'"));
-  EXPECT_TRUE(tells(report, "Its jobs are in 'salvaged-501'"));
-  EXPECT_TRUE(tells(report, "the tube 'tube501', which the schedule 'nightly' names, has no"));
-  EXPECT_TRUE(tells(report, "the tube 'tube503', which the endpoint 'hook' names, has no"));
+  EXPECT_TRUE(tells(report.left_out, "Its jobs are in 'salvaged-501'"));
+  EXPECT_TRUE(
+      tells(report.left_out, "the tube 'tube501', which the schedule 'nightly' names, has no"));
+  EXPECT_TRUE(
+      tells(report.left_out, "the tube 'tube503', which the endpoint 'hook' names, has no"));
   const std::vector<TubeRecord> tubes = DiskStore(saved(), {}).recover().tubes;
   ASSERT_EQ(tubes.size(), kTubes);
   EXPECT_EQ(tubes[499].name, "salvaged-500");
@@ -165,11 +144,9 @@ TEST_F(StoreCheckSalvage, ADamagedManifestNeedsABackup) {
   fs::copy(data(), copy());
   for (const auto& file : fs::directory_iterator(copy())) {
     if (!file.path().filename().string().starts_with("MANIFEST-")) continue;
-    std::string bytes = contents(file.path());
-    bytes[20] = static_cast<char>(bytes[20] ^ 1);
-    write(file.path(), bytes);
+    flip(file.path(), 20);
   }
-  const StoreReport found = check_store(copy(), [](std::uint64_t, std::uint64_t) { return true; });
+  const StoreReport found = check(copy());
   EXPECT_FALSE(found.can_be_salvaged);
   ASSERT_EQ(found.damages.size(), 1u);
   EXPECT_TRUE(contains(found.damages[0], "only a backup helps")) << found.damages[0];
@@ -189,9 +166,7 @@ TEST_F(StoreCheckSalvage, WhatALostChangeDidIsSaidToBeUnknown) {
             .tubes = {{1, "default", id, 0}},
             .watermarks = {}});
   const std::string unlike_others = body_of(5, 200);
-  JobRecord fifth = job(5);
-  fifth.body_bytes = 200;
-  append({.jobs = {{{}, fifth, unlike_others}, {job_of(2, 1), {}, {}}},
+  append({.jobs = {{{}, job(5, 200), unlike_others}, {job_of(2, 1), {}, {}}},
           .tubes = {{1, "default", 4, 0}},
           .watermarks = {}});
   append({.jobs = {{job_of(3, 1), {}, {}}}, .tubes = {{1, "default", 3, 0}}, .watermarks = {}});
@@ -208,7 +183,7 @@ TEST_F(StoreCheckSalvage, WhatALostChangeDidIsSaidToBeUnknown) {
     there.push_back(record.id);
   EXPECT_EQ(there, (std::vector<JobId>{1, 2, 4, 6}));
   EXPECT_TRUE(lost_.empty());
-  const StoreReport found = check_store(copy(), [](std::uint64_t, std::uint64_t) { return true; });
+  const StoreReport found = check(copy());
   EXPECT_EQ(found.lost_changes, report.lost_changes);
 }
 
@@ -216,10 +191,8 @@ TEST_F(StoreCheckSalvage, WhatALostChangeDidIsSaidToBeUnknown) {
 TEST_F(StoreCheckSalvage, NoIdThatALostChangeGaveIsGivenAgain) {
   DiskStore store(data(), {});
   const auto append = [&store](JobId id, JobId next_id, std::uint64_t next_burial) {
-    JobRecord record = job(id);
-    record.body_bytes = 200;
     const std::string body = body_of(id, 200);
-    store.append({.jobs = {{{}, record, body}},
+    store.append({.jobs = {{{}, job(id, 200), body}},
                   .tubes = {{1, "default", 1, 0}},
                   .watermarks = Watermarks{.next_id = next_id, .next_burial = next_burial}});
     store.sync();
@@ -278,8 +251,7 @@ TEST_F(StoreCheckSalvage, WithoutTemporaryFilesACheckSaysSo) {
   const char* const before = std::getenv("TMPDIR");
   const std::string kept = before == nullptr ? "" : before;
   ::setenv("TMPDIR", "/nonexistent", 1);
-  const std::string why =
-      complaint([&] { check_store(copy(), [](std::uint64_t, std::uint64_t) { return true; }); });
+  const std::string why = complaint([&] { check(copy()); });
   const std::string salvaging = complaint([&] { salvage(); });
   before == nullptr ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", kept.c_str(), 1);
   EXPECT_TRUE(contains(why, "name one in TMPDIR")) << why;

@@ -7,17 +7,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
-#include "queue/file_bytes.h"
-#include "queue/numbered_jobs.h"
-#include "queue/seed.h"
-#include "queue/temporary_directory.h"
+#include "queue/salvage_fixture.h"
 
 namespace carillon::queue {
 namespace {
@@ -30,10 +25,10 @@ std::size_t size_of(JobId id) {
   return id % 500 == 0 ? 6'000 : id % 700 == 0 ? 600'000 : 30;
 }
 
-class StoreCheck : public testing::Test {
+class StoreCheck : public SalvageTest {
  protected:
   StoreCheck() {
-    DiskStore store(whole(), {.recent = 1 << 20});
+    DiskStore store(data(), {.recent = 1 << 20});
     for (JobId id = 1; id <= kJobsThere; ++id) {
       put_job(store, id);
       if (id % 3'000 == 0) store.sync();
@@ -45,16 +40,9 @@ class StoreCheck : public testing::Test {
     store.close();
   }
 
-  std::string whole() const { return directory_ / "whole"; }
-  std::string copy() const { return directory_ / "copy"; }
-  std::string saved() const { return directory_ / "saved"; }
   static std::uint64_t there() { return kJobsThere - kJobsThere / 10; }
 
-  static JobRecord record(JobId id) {
-    JobRecord record = job(id);
-    record.body_bytes = static_cast<std::uint32_t>(size_of(id));
-    return record;
-  }
+  static JobRecord record(JobId id) { return job(id, size_of(id)); }
   static void put_job(DiskStore& store, JobId id) {
     const std::string body = body_of(id, size_of(id));
     if (body.size() > kBodyPiece) {
@@ -78,17 +66,6 @@ class StoreCheck : public testing::Test {
   }
   static void erase_job(DiskStore& store, JobId id) {
     store.append({.jobs = {{record(id), {}, {}}}, .tubes = {}, .watermarks = {}});
-  }
-
-  static StoreReport check(const std::string& path) {
-    return check_store(path, [](std::uint64_t, std::uint64_t) { return true; });
-  }
-  StoreReport salvage() {
-    lost_.clear();
-    fs::remove_all(saved());
-    return salvage_store(
-        copy(), saved(), [](std::uint64_t, std::uint64_t) { return true; },
-        [this](const LostJob& job) { lost_[job.id] = job; });
   }
 
   // Every job that was not erased is in the new store, whole, or listed as lost; no other is.
@@ -117,7 +94,7 @@ class StoreCheck : public testing::Test {
 
   std::vector<fs::path> files() const {
     std::vector<fs::path> files;
-    for (const auto& file : fs::directory_iterator(whole())) {
+    for (const auto& file : fs::directory_iterator(data())) {
       if (fs::file_size(file.path()) > 0) files.push_back(file.path().filename());
     }
     std::sort(files.begin(), files.end());
@@ -125,24 +102,15 @@ class StoreCheck : public testing::Test {
   }
 
   void damage(const fs::path& name, std::size_t at) {
-    fs::remove_all(copy());
-    fs::copy(whole(), copy());
-    flip(copy() + "/" + name.string(), at);
+    make_copy(data());
+    flip(copy() + "/" + name.string(), at, 2);
   }
-  static void flip(const std::string& path, std::size_t at) {
-    std::string bytes = contents(path);
-    bytes[at] = static_cast<char>(bytes[at] ^ 4);
-    write(path, bytes);
-  }
-
-  const TemporaryDirectory directory_;
-  std::map<JobId, LostJob> lost_;
 };
 
 TEST_F(StoreCheck, AWholeStoreIsWhole) {
-  EXPECT_EQ(check(whole()).damages, std::vector<std::string>());
-  EXPECT_GT(check(whole()).files, 5u);
-  fs::copy(whole(), copy());
+  EXPECT_EQ(check(data()).damages, std::vector<std::string>());
+  EXPECT_GT(check(data()).files, 5u);
+  fs::copy(data(), copy());
   const StoreReport report = salvage();
   EXPECT_EQ(report.damages, std::vector<std::string>());
   EXPECT_EQ(report.jobs, there());
@@ -151,10 +119,10 @@ TEST_F(StoreCheck, AWholeStoreIsWhole) {
 }
 
 TEST_F(StoreCheck, AStoreInUseIsRefused) {
-  const DiskStore store(whole(), {});
-  EXPECT_TRUE(contains(complaint([&] { check(whole()); }), "is in use"));
-  fs::remove(whole() + "/owner.pid");
-  EXPECT_TRUE(contains(complaint([&] { check(whole()); }), "is in use"));
+  const DiskStore store(data(), {});
+  EXPECT_TRUE(contains(complaint([&] { check(data()); }), "is in use"));
+  fs::remove(data() + "/owner.pid");
+  EXPECT_TRUE(contains(complaint([&] { check(data()); }), "is in use"));
 }
 
 TEST_F(StoreCheck, NoStoreIsRefused) {
@@ -163,14 +131,13 @@ TEST_F(StoreCheck, NoStoreIsRefused) {
 }
 
 TEST_F(StoreCheck, AnOpenStoreGoesAroundDamageAndSaysSoOnce) {
-  fs::copy(whole(), copy());
+  fs::copy(data(), copy());
   int damaged = 0;
   for (const fs::path& name : files()) {
-    std::string bytes = contents(whole() + "/" + name.string());
+    const std::string bytes = contents(data() + "/" + name.string());
     if (name.extension() != ".sst" || !contains(bytes, "nameindex") || bytes.size() < 10'000)
       continue;
-    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
-    write(copy() + "/" + name.string(), bytes);
+    flip(copy() + "/" + name.string(), bytes.size() / 2, 2);
     ++damaged;
   }
   ASSERT_GT(damaged, 0);
@@ -195,13 +162,12 @@ TEST_F(StoreCheck, AnOpenStoreGoesAroundDamageAndSaysSoOnce) {
 // Also the number up to which the log is not needed is lost then.
 TEST_F(StoreCheck, TubesThatAreLostComeFromTheLogOrFromTheirJobs) {
   for (const bool has_log : {true, false}) {
-    fs::remove_all(copy());
-    fs::copy(whole(), copy());
+    make_copy(data());
     for (const fs::path& name : files()) {
-      const std::string bytes = contents(whole() + "/" + name.string());
+      const std::string bytes = contents(data() + "/" + name.string());
       if (!has_log && name.extension() == ".data") fs::remove(copy() + "/" + name.string());
       if (name.extension() != ".sst" || !contains(bytes, "namedefault")) continue;
-      flip(copy() + "/" + name.string(), 20);
+      flip(copy() + "/" + name.string(), 20, 2);
     }
     const StoreReport report = salvage();
     EXPECT_EQ(report.jobs, there());
@@ -220,7 +186,7 @@ class SparseStore : public StoreCheck {
   SparseStore() {
     const std::vector<fs::path> before = files();
     {
-      DiskStore store(whole(), {});
+      DiskStore store(data(), {});
       for (JobId id = 5; id <= kJobsThere; id += 100) erase_job(store, id);
       for (JobId id = kJobsThere + 1; id <= kLater; ++id) put_job(store, id);
       store.close();
@@ -229,7 +195,7 @@ class SparseStore : public StoreCheck {
       if (name.extension() != ".sst" || std::count(before.begin(), before.end(), name) > 0)
         continue;
       constexpr std::size_t kFewEntries = 20'000;  // bytes; others were merged
-      if (fs::file_size(whole() + "/" + name.string()) < kFewEntries) sparse_.push_back(name);
+      if (fs::file_size(data() + "/" + name.string()) < kFewEntries) sparse_.push_back(name);
     }
   }
 
@@ -261,7 +227,7 @@ class SparseStore : public StoreCheck {
 TEST_F(SparseStore, ADamagedTableHidesNothing) {
   ASSERT_GE(sparse_.size(), 3u);
   for (const fs::path& name : sparse_) {
-    const std::size_t size = fs::file_size(whole() + "/" + name.string());
+    const std::size_t size = fs::file_size(data() + "/" + name.string());
     for (const std::size_t at : {std::size_t{40}, size / 3, size - 10}) {
       SCOPED_TRACE(name.string() + " of " + std::to_string(size) + ", byte " + std::to_string(at));
       damage(name, at);
@@ -282,40 +248,12 @@ TEST_F(SparseStore, TwoDamagedTablesBringNoErasedJobBack) {
       if (other <= one) continue;
       const bool at_end = ++pairs % 2 == 0;  // so that the table cannot be opened
       SCOPED_TRACE(one.string() + " and " + other.string());
-      damage(one, at_end ? fs::file_size(whole() + "/" + one.string()) - 10 : 40);
-      flip(copy() + "/" + other.string(), 40);
+      damage(one, at_end ? fs::file_size(data() + "/" + one.string()) - 10 : 40);
+      flip(copy() + "/" + other.string(), 40, 2);
       const StoreReport report = salvage();
       SCOPED_TRACE(testing::PrintToString(report.damages));
       expect_nothing_hidden(false);
       if (HasFailure()) return;
-    }
-  }
-}
-
-// Every file that RocksDB reads: a bit in its middle, and some near its end.
-TEST_F(StoreCheck, NothingIsSilentAndWhatIsWholeComesOut) {
-  const std::uint64_t seed = seed_or(1);
-  SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  for (const fs::path& name : files()) {
-    const std::string ending = name.extension();
-    if (ending != ".sst" && ending != ".blob" && ending != ".data" && name != "CURRENT") continue;
-    const std::size_t size = fs::file_size(whole() + "/" + name.string());
-    if (random() % 2 == 0 && name != "CURRENT") continue;  // all would take a minute
-    {
-      const int round = static_cast<int>(random() % 3);
-      const std::size_t near_end = std::min<std::size_t>(size, 3'000);
-      const std::size_t at = round == 0 ? size / 2 : size - 1 - random() % near_end;
-      SCOPED_TRACE(name.string() + " of " + std::to_string(size) + ", byte " + std::to_string(at));
-      damage(name, at);
-      const StoreReport found = check(copy());
-      const StoreReport report = salvage();
-      EXPECT_EQ(found.damages.empty(), report.damages.empty());
-      EXPECT_EQ(report.jobs + report.lost_jobs, there());
-      EXPECT_EQ(report.lost_jobs, lost_.size());
-      SCOPED_TRACE(testing::PrintToString(report.damages));
-      expect_saved_or_listed();
-      EXPECT_TRUE(!found.damages.empty() || report.lost_jobs == 0);
     }
   }
 }

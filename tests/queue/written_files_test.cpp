@@ -12,10 +12,7 @@
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
-#include "carillon/queue/store_check.h"
-#include "queue/file_bytes.h"
-#include "queue/numbered_jobs.h"
-#include "queue/temporary_directory.h"
+#include "queue/salvage_fixture.h"
 
 namespace carillon::queue {
 namespace {
@@ -43,7 +40,7 @@ TEST(FileSum, IsOfAllBytesAndOfTheBeginning) {
   EXPECT_EQ(FileSum::decode("another"), std::nullopt);
 }
 
-class WrittenFilesTest : public testing::Test {
+class WrittenFilesTest : public SalvageTest {
  protected:
   WrittenFilesTest() {
     put_jobs(data(), 1, kShared, 0);
@@ -52,18 +49,15 @@ class WrittenFilesTest : public testing::Test {
     put_jobs(other(), kShared + 1, kAll, 1'000);
   }
 
-  std::string data() const { return directory_ / "data"; }
   std::string other() const { return directory_ / "other"; }
-  std::string saved() const { return directory_ / "saved"; }
 
   static void put_jobs(const std::string& path, JobId first, JobId last, JobId seed) {
     DiskStore store(path, {});
     for (JobId id = first; id <= last; ++id) {
       const std::string body = body_of(id + seed, kBody);
-      JobRecord record = job(id);
-      record.body_bytes = kBody;
-      store.append(
-          {.jobs = {{{}, record, body}}, .tubes = {{1, "default", id, 0}}, .watermarks = {}});
+      store.append({.jobs = {{{}, job(id, kBody), body}},
+                    .tubes = {{1, "default", id, 0}},
+                    .watermarks = {}});
     }
     store.close();
   }
@@ -95,35 +89,23 @@ class WrittenFilesTest : public testing::Test {
   std::string refused() const {
     return complaint([this] { DiskStore(data(), {}); });
   }
-  StoreReport check() const {
-    return check_store(data(), [](std::uint64_t, std::uint64_t) { return true; });
-  }
-  // Returns the jobs that are listed; the others are there, whole.
-  std::set<JobId> salvage() const {
-    std::set<JobId> lost;
-    const StoreReport report = salvage_store(
-        data(), saved(), [](std::uint64_t, std::uint64_t) { return true; },
-        [&](const LostJob& job) { lost.insert(job.id); });
-    EXPECT_FALSE(report.damages.empty());
+  bool told(const std::string& what) const { return tells(check(data()).damages, what); }
+  // The jobs that are listed are lost; the others are there, whole.
+  void expect_lost(const std::set<JobId>& lost) {
+    EXPECT_FALSE(salvage(data()).damages.empty());
+    EXPECT_EQ(lost_, lost);
     const DiskStore store(saved(), {});
     for (JobId id = 1; id <= kAll; ++id) {
       EXPECT_NE(store.find(id).has_value(), lost.contains(id)) << id;
       if (lost.contains(id)) continue;
       EXPECT_TRUE(store.body(id) == body_of(id, kBody)) << id;
     }
-    return lost;
-  }
-  static bool told(const StoreReport& report, const std::string& what) {
-    return std::any_of(report.damages.begin(), report.damages.end(),
-                       [&](const std::string& line) { return contains(line, what); });
   }
   static std::set<JobId> ids(JobId first, JobId last) {
     std::set<JobId> ids;
     for (JobId id = first; id <= last; ++id) ids.insert(id);
     return ids;
   }
-
-  const TemporaryDirectory directory_;
 };
 
 TEST_F(WrittenFilesTest, BodiesOfACopyAreNotHandedOut) {
@@ -137,11 +119,11 @@ TEST_F(WrittenFilesTest, BodiesOfACopyAreNotHandedOut) {
                                 ": it is whole, but not the file that was written"))
       << why;
   EXPECT_TRUE(contains(why, "carillon check --data " + data() + " --salvage NEW")) << why;
-  EXPECT_TRUE(told(check(), data() + "/" + name + ": it is whole, but not the file"));
-  EXPECT_EQ(salvage(), ids(kShared + 1, kAll));
+  EXPECT_TRUE(told(data() + "/" + name + ": it is whole, but not the file"));
+  expect_lost(ids(kShared + 1, kAll));
   write(data() + "/" + name, ours);
   EXPECT_EQ(refused(), "");
-  EXPECT_TRUE(check().damages.empty());
+  EXPECT_TRUE(check(data()).damages.empty());
 }
 
 // The file of the copy has the same size and the same beginning.
@@ -155,7 +137,7 @@ TEST_F(WrittenFilesTest, ACheckReadsFilesToTheirEnd) {
   mixed.replace(0, end, ours, 0, end);
   write(data() + "/" + name, mixed);
   EXPECT_EQ(refused(), "");
-  EXPECT_FALSE(check().damages.empty());
+  EXPECT_FALSE(check(data()).damages.empty());
 }
 
 TEST_F(WrittenFilesTest, TablesOfACopyAreRefusedAndTold) {
@@ -165,7 +147,7 @@ TEST_F(WrittenFilesTest, TablesOfACopyAreRefusedAndTold) {
     const std::string ours = contents(data() + "/" + name);
     exchange(name);
     EXPECT_NE(refused(), "") << name;
-    EXPECT_FALSE(check().damages.empty()) << name;
+    EXPECT_FALSE(check(data()).damages.empty()) << name;
     write(data() + "/" + name, ours);
   }
   EXPECT_EQ(refused(), "");
@@ -174,8 +156,8 @@ TEST_F(WrittenFilesTest, TablesOfACopyAreRefusedAndTold) {
 TEST_F(WrittenFilesTest, AFileOfBodiesThatIsGoneIsTold) {
   const std::string name = bodies(false);
   fs::remove(data() + "/" + name);
-  EXPECT_TRUE(told(check(), data() + "/" + name + " is gone"));
-  EXPECT_EQ(salvage(), ids(1, kShared));
+  EXPECT_TRUE(told(data() + "/" + name + " is gone"));
+  expect_lost(ids(1, kShared));
   const DiskStore store(data(), {});
   ASSERT_EQ(store.dropped().size(), 1U);
   EXPECT_TRUE(contains(store.dropped()[0], "data directory " + data() + " lacks the file " + name))
@@ -186,9 +168,7 @@ TEST_F(WrittenFilesTest, AFileOfBodiesThatIsGoneIsTold) {
 // It holds up no other body, and is told before a client meets it.
 TEST_F(WrittenFilesTest, AFileOfBodiesThatIsDamagedIsServed) {
   const std::string name = bodies(true);
-  std::string bytes = contents(data() + "/" + name);
-  bytes[100] = static_cast<char>(bytes[100] ^ 1);
-  write(data() + "/" + name, bytes);
+  flip(data() + "/" + name, 100);
   const DiskStore store(data(), {});
   ASSERT_EQ(store.dropped().size(), 1U);
   EXPECT_TRUE(contains(store.dropped()[0], "has a damaged file " + name)) << store.dropped()[0];
