@@ -175,6 +175,11 @@ struct Command {
   queue::Schedule asked = {};  // putSchedule
   std::string after = {};      // where a list or a change goes on
   std::string refusal = {};    // kRefused
+
+  // A put that changes nothing when another job has its key.
+  bool gives_way() const {
+    return on_conflict == queue::OnConflict::kReject || on_conflict == queue::OnConflict::kIgnore;
+  }
 };
 
 // What a trace shows of it: its line; by HTTP also the body.

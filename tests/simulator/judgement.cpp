@@ -1,6 +1,8 @@
 // What each reply may say (model.h).
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "simulator/model.h"
@@ -58,104 +60,79 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
 }
 
 void Model::judge_command(const Case& c) {
+  using Judge = void (Model::*)(const Case&);
+  static const std::unordered_map<Verb, Judge> kJudges = {
+      {Verb::kReserve, &Model::judge_reserve},
+      {Verb::kReserveJob, &Model::judge_reserve_job},
+      {Verb::kDelete, &Model::judge_delete},
+      {Verb::kRelease, &Model::judge_held},
+      {Verb::kBury, &Model::judge_held},
+      {Verb::kTouch, &Model::judge_held},
+      {Verb::kTouchJob, &Model::judge_held},
+      {Verb::kPeek, &Model::judge_peek},
+      {Verb::kPeekJob, &Model::judge_peek},
+      {Verb::kPeekReady, &Model::judge_peek},
+      {Verb::kPeekDelayed, &Model::judge_peek},
+      {Verb::kPeekBuried, &Model::judge_peek},
+      {Verb::kKick, &Model::judge_kick},
+      {Verb::kKickJob, &Model::judge_kick_job},
+      {Verb::kUse, &Model::judge_tubes},
+      {Verb::kWatch, &Model::judge_tubes},
+      {Verb::kIgnore, &Model::judge_tubes},
+      {Verb::kPause, &Model::judge_tubes},
+      {Verb::kStatsJob, &Model::judge_stats_job},
+      {Verb::kStatsTube, &Model::judge_stats_tube},
+      {Verb::kPutJobs, &Model::judge_put_jobs},
+      {Verb::kDeleteJobs, &Model::judge_each},
+      {Verb::kReleaseJobs, &Model::judge_each},
+      {Verb::kFailJob, &Model::judge_fail},
+      {Verb::kShowJob, &Model::judge_show_job},
+      {Verb::kSetTube, &Model::judge_set_tube},
+      {Verb::kStatsGroup, &Model::judge_stats_group},
+      {Verb::kPatchJob, &Model::judge_patch},
+      {Verb::kCancelJob, &Model::judge_cancel},
+      {Verb::kBuryJob, &Model::judge_bury_job},
+      {Verb::kListJobs, &Model::judge_list},
+      {Verb::kListGroups, &Model::judge_list_groups},
+      {Verb::kDueCounts, &Model::judge_due_counts},
+      {Verb::kCancelJobs, &Model::judge_bulk},
+      {Verb::kRetryJobs, &Model::judge_bulk},
+      {Verb::kMoveJobs, &Model::judge_bulk},
+      {Verb::kSpreadJobs, &Model::judge_bulk},
+      {Verb::kShowChange, &Model::judge_show_change},
+      {Verb::kCheckpoint, &Model::judge_checkpoint},
+      {Verb::kOther, &Model::judge_what_changes_nothing},
+      {Verb::kGarbage, &Model::judge_what_changes_nothing},
+      {Verb::kRefused, &Model::judge_what_changes_nothing},
+      {Verb::kNameClient, &Model::judge_what_changes_nothing},
+  };
+  if (c.command.verb == Verb::kQuit) return;
+  const auto found = kJudges.find(c.command.verb);
+  (this->*(found == kJudges.end() ? &Model::judge_schedule : found->second))(c);
+}
+
+void Model::judge_what_changes_nothing(const Case& c) {
+  const std::string_view word = c.reply.word;
+  const bool is_of_drained =
+      c.command.refusal == "OUT_OF_RANGE" && drained_.contains(c.client.tube_in_use);
   switch (c.command.verb) {
-    case Verb::kReserve:
-      return judge_reserve(c);
-    case Verb::kReserveJob:
-      return judge_reserve_job(c);
-    case Verb::kDelete:
-      return judge_delete(c);
-    case Verb::kRelease:
-    case Verb::kBury:
-    case Verb::kTouch:
-    case Verb::kTouchJob:
-      return judge_held(c);
-    case Verb::kPeek:
-    case Verb::kPeekJob:
-    case Verb::kPeekReady:
-    case Verb::kPeekDelayed:
-    case Verb::kPeekBuried:
-      return judge_peek(c);
-    case Verb::kKick:
-      return judge_kick(c);
-    case Verb::kKickJob:
-      return judge_kick_job(c);
-    case Verb::kUse:
-    case Verb::kWatch:
-    case Verb::kIgnore:
-    case Verb::kPause:
-      return judge_tubes(c);
-    case Verb::kStatsJob:
-      return judge_stats_job(c);
-    case Verb::kStatsTube:
-      return judge_stats_tube(c);
-    case Verb::kOther:
-      if (c.reply.word != "OK" && c.reply.word != "USING") fail(c, "that is no answer to it");
-      return expect_changed({});
     case Verb::kGarbage:
-      if (c.reply.word != "UNKNOWN_COMMAND" && c.reply.word != "BAD_FORMAT")
+      if (word != "UNKNOWN_COMMAND" && word != "BAD_FORMAT")
         fail(c, "that is no answer to garbage");
-      return expect_changed({});
+      break;
     case Verb::kRefused:
-      if (c.command.refusal == "OUT_OF_RANGE" && drained_.contains(c.client.tube_in_use)) {
-        if (c.reply.line != "DRAINING") fail(c, "the tube takes no puts");
-      } else if (c.reply.word == "TOO_FAST") {
-        return judge_too_fast(c, 1);
-      } else if (c.reply.line != c.command.refusal) {
-        fail(c, "it must be " + c.command.refusal);
-      }
-      return expect_changed({});
+      if (word == "TOO_FAST" && !is_of_drained) return judge_too_fast(c, 1);
+      if (c.reply.line != (is_of_drained ? "DRAINING" : c.command.refusal))
+        fail(c, is_of_drained ? "the tube takes no puts" : "it must be " + c.command.refusal);
+      break;
     case Verb::kNameClient:
       if (c.reply.line != "NAMED") fail(c, "that is no answer to it");
       c.client.has_name = true;
-      return expect_changed({});
+      break;
     default:
-      return judge_added_command(c);
+      if (word != "OK" && word != "USING") fail(c, "that is no answer to it");
   }
-}
-
-// Those that beanstalkd does not have.
-void Model::judge_added_command(const Case& c) {
-  switch (c.command.verb) {
-    case Verb::kPutJobs:
-      return judge_put_jobs(c);
-    case Verb::kDeleteJobs:
-    case Verb::kReleaseJobs:
-      return judge_each(c);
-    case Verb::kFailJob:
-      return judge_fail(c);
-    case Verb::kShowJob:
-      return judge_show_job(c);
-    case Verb::kSetTube:
-      return judge_set_tube(c);
-    case Verb::kStatsGroup:
-      return judge_stats_group(c);
-    case Verb::kPatchJob:
-      return judge_patch(c);
-    case Verb::kCancelJob:
-      return judge_cancel(c);
-    case Verb::kBuryJob:
-      return judge_bury_job(c);
-    case Verb::kListJobs:
-      return judge_list(c);
-    case Verb::kListGroups:
-      return judge_list_groups(c);
-    case Verb::kDueCounts:
-      return judge_due_counts(c);
-    case Verb::kCancelJobs:
-    case Verb::kRetryJobs:
-    case Verb::kMoveJobs:
-    case Verb::kSpreadJobs:
-      return judge_bulk(c);
-    case Verb::kShowChange:
-      return judge_show_change(c);
-    case Verb::kCheckpoint:
-      return judge_checkpoint(c);
-    case Verb::kQuit:
-      return;
-    default:
-      return judge_schedule(c);
-  }
+  expect_changed({});
 }
 
 // --- What is stored.

@@ -9,7 +9,7 @@
 
 #include "simulator/clock.h"
 #include "simulator/model.h"
-#include "simulator/talker_attempts.h"
+#include "simulator/talker_parts.h"
 
 namespace carillon::simulator {
 

@@ -25,11 +25,6 @@ std::uint64_t next_ms(std::uint64_t ns) {
   return (ns + kNsPerMs - 1) / kNsPerMs;
 }
 
-// Returns true if the job changes nothing when another one has its key.
-bool gives_way(const Command& job) {
-  return job.on_conflict == OnConflict::kReject || job.on_conflict == OnConflict::kIgnore;
-}
-
 // The lines of the answer that a token has.
 std::string lines_of(const KeyRecord& token) {
   using Result = queue::PutOutcome::Result;
@@ -73,7 +68,7 @@ void Model::judge_put_jobs(const Case& c) {
     if (!drains) fail(c, "the tube takes puts");
     const auto is_there = [&](const Command& job) {
       const auto owner = keys_.find({c.client.tube_in_use, job.key});
-      if (owner == keys_.end() || !gives_way(job)) return false;
+      if (owner == keys_.end() || !job.gives_way()) return false;
       const Job& met = jobs_.at(owner->second);
       return !met.cancel_asked && !has_expired(met, c.now);
     };
@@ -127,9 +122,9 @@ void Model::judge_refused_batch(const Case& c) {
     const auto owner = keys_.find({c.client.tube_in_use, job.key});
     if (job.key.empty() || job.on_conflict == OnConflict::kIgnore) return false;
     if (owner != keys_.end())
-      return gives_way(job) || held(jobs_.at(owner->second), c.now) == Is::kYes;
+      return job.gives_way() || held(jobs_.at(owner->second), c.now) == Is::kYes;
     const auto ended = history_.key_before(c.client.tube_in_use, job.key);
-    return gives_way(job) && ended && history_.steady_ns(c.now) < ended->until * kNsPerMs;
+    return job.gives_way() && ended && history_.steady_ns(c.now) < ended->until * kNsPerMs;
   };
   for (std::size_t n = 0; n + 1 < number; ++n) {
     if (in_the_way(c.command.jobs[n]))

@@ -17,10 +17,6 @@ using queue::OnConflict;
 
 namespace {
 
-bool gives_way(OnConflict way) {
-  return way == OnConflict::kReject || way == OnConflict::kIgnore;
-}
-
 bool same_due_time(const JobRecord& one, const JobRecord& other) {
   return one.due == other.due && one.lead == other.lead && one.era == other.era;
 }
@@ -141,14 +137,13 @@ void Model::judge_put(const Case& c, JobId body) {
   const auto owner = keys_.find({c.client.tube_in_use, c.command.key});
   const bool is_ending = owner != keys_.end() && (jobs_.at(owner->second).cancel_asked ||
                                                   has_expired(jobs_.at(owner->second), c.now));
-  const bool gives_way_here =
-      drains && gives_way(c.command.on_conflict) && owner != keys_.end() && !is_ending;
+  const bool gives_way_here = drains && c.command.gives_way() && owner != keys_.end() && !is_ending;
   const bool tells_key = gives_way_here || (drains && c.reply.word == "EXISTS");
   if ((drains && !tells_key) != (c.reply.line == "DRAINING"))
     fail(c, drains ? "the tube takes no puts" : "the tube takes puts");
   if (drains && !tells_key) return expect_changed({});
   if (c.reply.word == "TOO_FAST") {
-    if (gives_way(c.command.on_conflict) && keys_.contains({c.client.tube_in_use, c.command.key}))
+    if (c.command.gives_way() && keys_.contains({c.client.tube_in_use, c.command.key}))
       fail(c, "it adds nothing");
     return judge_too_fast(c, 1);
   }
@@ -201,8 +196,7 @@ void Model::expect_free_key(const Case& c) const {
   const auto owner = keys_.find({c.client.tube_in_use, c.command.key});
   if (owner != keys_.end()) fail(c, "job " + std::to_string(owner->second) + " has the key");
   const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
-  if (ended && gives_way(c.command.on_conflict) &&
-      history_.steady_ns(c.now) < ended->until * kNsPerMs)
+  if (ended && c.command.gives_way() && history_.steady_ns(c.now) < ended->until * kNsPerMs)
     fail(c, "job " + std::to_string(ended->id) + " had the key, and its window is not over");
 }
 
@@ -215,7 +209,7 @@ void Model::judge_conflict(const Case& c, JobId body) {
   const Job& job = jobs_.at(id);
   const bool is_ending = job.cancel_asked || has_expired(job, c.now);
   if (c.reply.word == "IS_RESERVED" && is_ending) return;
-  if (gives_way(c.command.on_conflict)) {
+  if (c.command.gives_way()) {
     if (c.reply.word != "EXISTS") fail(c, "that is no answer to a put which gives way");
     return expect_owner(c, jobs_.at(id));
   }
@@ -243,7 +237,7 @@ void Model::expect_owner(const Case& c, const Job& job) const {
 
 void Model::judge_ended_key(const Case& c) {
   if (c.reply.line.substr(c.reply.line.rfind(' ') + 1) != "done") fail(c, "the job is gone");
-  if (c.reply.word != "EXISTS" || !gives_way(c.command.on_conflict)) fail(c, "no job has the key");
+  if (c.reply.word != "EXISTS" || !c.command.gives_way()) fail(c, "no job has the key");
   const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
   if (!ended || ended->id != c.reply.number) fail(c, "that job did not have the key");
   if (history_.steady_ns(c.since) >= ended->until * kNsPerMs)

@@ -233,7 +233,7 @@ class Model {
   std::size_t tubes_and_watches() const;
 
   void judge_command(const Case& c);
-  void judge_added_command(const Case& c);
+  void judge_what_changes_nothing(const Case& c);
   void judge_put(const Case& c, queue::JobId body);
   void judge_put_jobs(const Case& c);
   void judge_refused_batch(const Case& c);

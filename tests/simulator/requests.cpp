@@ -255,20 +255,19 @@ std::uint64_t number_behind(std::string_view text, std::string_view name) {
 void write_request(Command& command) {
   const std::string job = "/v1/jobs/" + number(command.id);
   const std::string schedule = "/v1/schedules/" + encoded(command.schedule);
+  const std::string group = tube_path(command) + "/groups/" + encoded(command.group);
+  const std::string key = tube_path(command) + "/keys/" + encoded(command.key);
+  json::object burial;
+  if (command.patch.priority) burial["priority"] = *command.patch.priority;
   switch (command.verb) {
     case Verb::kShowJob:
-      return write(
-          command, "GET",
-          command.key.empty() ? job : tube_path(command) + "/keys/" + encoded(command.key));
-    case Verb::kBuryJob: {
-      json::object asked;
-      if (command.patch.priority) asked["priority"] = *command.patch.priority;
-      return write(command, "POST", job + ":bury", asked);
-    }
+      return write(command, "GET", command.key.empty() ? job : key);
+    case Verb::kBuryJob:
+      return write(command, "POST", job + ":bury", burial);
     case Verb::kSetTube:
       return write_settings(command);
     case Verb::kStatsGroup:
-      return write(command, "GET", tube_path(command) + "/groups/" + encoded(command.group));
+      return write(command, "GET", group);
     case Verb::kListJobs:
       return write_list(command, tube_path(command) + "/jobs", filter_of(command));
     case Verb::kListGroups:

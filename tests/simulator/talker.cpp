@@ -8,11 +8,7 @@
 #include <utility>
 
 #include "simulator/requests.h"
-#include "simulator/talker_attempts.h"
-#include "simulator/talker_batches.h"
-#include "simulator/talker_keys.h"
-#include "simulator/talker_lists.h"
-#include "simulator/talker_schedules.h"
+#include "simulator/talker_parts.h"
 #include "simulator/talker_words.h"
 
 namespace carillon::simulator {

@@ -1,6 +1,6 @@
-// Random commands about attempts (talker_attempts.h).
+// Random commands about attempts (talker_parts.h).
 
-#include "simulator/talker_attempts.h"
+#include "simulator/talker_parts.h"
 
 #include <array>
 #include <utility>

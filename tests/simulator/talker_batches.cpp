@@ -1,6 +1,6 @@
-// Random commands about many jobs (talker_batches.h).
+// Random commands about many jobs (talker_parts.h).
 
-#include "simulator/talker_batches.h"
+#include "simulator/talker_parts.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/talker_keys.h"
 #include "simulator/talker_words.h"
 
 namespace carillon::simulator {

@@ -1,6 +1,6 @@
-// Random commands about jobs with keys (talker_keys.h).
+// Random commands about jobs with keys (talker_parts.h).
 
-#include "simulator/talker_keys.h"
+#include "simulator/talker_parts.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "simulator/requests.h"
-#include "simulator/talker_attempts.h"
 #include "simulator/talker_words.h"
 
 namespace carillon::simulator {

@@ -1,6 +1,6 @@
-// Random commands about the jobs of a tube (talker_lists.h).
+// Random commands about the jobs of a tube (talker_parts.h).
 
-#include "simulator/talker_lists.h"
+#include "simulator/talker_parts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,11 @@
-// Random commands about schedules (talker_schedules.h).
+// Random commands about schedules (talker_parts.h).
 
-#include "simulator/talker_schedules.h"
+#include "simulator/talker_parts.h"
 
 #include <array>
 #include <string>
 
 #include "simulator/requests.h"
-#include "simulator/talker_attempts.h"
 #include "simulator/talker_words.h"
 
 namespace carillon::simulator {
