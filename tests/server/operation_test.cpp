@@ -4,14 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "http_fixture.h"
+#include "operation_world.h"
 #include "server/api/openapi.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
@@ -204,145 +203,91 @@ TEST_F(Operations, EachHasItsOwnNameAndReadsEachPartOfItsPath) {
 
 // --- Each operation appends if its row says so, and waits for room in the store only then.
 
-// {job} is the id of a new job with the key "key", and {lease} the token of a lease.
-struct Sample {
-  std::string_view path;
-  std::string_view body;
-  int status = 0;  // 0: one of success
-};
-const std::map<std::string_view, Sample> kSamples = {
-    {"cancelJobs", {"/v1/jobs:cancel", R"({"filter":{"tube":"mail","key_prefix":"c"}})"}},
-    {"retryJobs",
-     {"/v1/jobs:retry", R"({"filter":{"tube":"mail","key_prefix":"r","state":"delayed"}})"}},
-    {"moveJobs", {"/v1/jobs:move", R"({"filter":{"tube":"mail","key_prefix":"m"},"to":"other"})"}},
-    {"spreadJobs",
-     {"/v1/jobs:spread", R"({"filter":{"tube":"far","due_after":4000000000000,)"
-                         R"("due_before":4000000001000},"over":"1h"})"}},
-    {"clearTube", {"/v1/tubes/clear:clear", ""}},
-    {"getOperation", {"/v1/operations/1", ""}},
-    {"stopOperation", {"/v1/operations/1", ""}},
-    {"getDead", {"/v1/tubes/mail/dead", ""}},
-    {"listTubes", {"/v1/tubes", ""}},
-    {"listGroups", {"/v1/tubes/mail/groups", ""}},
-    {"getHealth", {"/healthz", ""}},
-    {"getReadiness", {"/readyz", ""}},
-    {"getStats", {"/v1/stats", ""}},
-    {"getHistory", {"/v1/history", ""}},
-    {"getAudit", {"/v1/audit", ""}},
-    {"getWheel", {"/v1/wheel?tube=mail", ""}},
-    {"listSchedules", {"/v1/schedules", ""}},
-    {"putSchedule", {"/v1/schedules/s", R"({"every":"1h"})"}},
-    {"getSchedule", {"/v1/schedules/s", ""}},
-    {"pauseSchedule", {"/v1/schedules/s:pause", ""}},
-    {"resumeSchedule", {"/v1/schedules/s:resume", ""}},
-    {"triggerSchedule", {"/v1/schedules/s:trigger", ""}},
-    {"deleteSchedule", {"/v1/schedules/s", ""}},
-    {"listEndpoints", {"/v1/endpoints", ""}},
-    {"putEndpoint", {"/v1/endpoints/e", R"({"url":"http://a.example/","tube":"mail"})"}},
-    {"getEndpoint", {"/v1/endpoints/e", ""}},
-    {"pauseEndpoint", {"/v1/endpoints/e:pause", ""}},
-    {"resumeEndpoint", {"/v1/endpoints/e:resume", ""}},
-    {"rotateEndpoint", {"/v1/endpoints/e:rotate", ""}},
-    {"testEndpoint", {"/v1/endpoints/e:test", "", 409}},  // nothing is pushed here
-    {"deleteEndpoint", {"/v1/endpoints/e", ""}},
-    {"putJob", {"/v1/tubes/mail/jobs", "x"}},
-    {"putJobs", {"/v1/tubes/mail/jobs:batch", R"({"jobs":[{},{"body":"x"}]})"}},
-    {"listJobs", {"/v1/tubes/mail/jobs", ""}},
-    {"getJob", {"/v1/jobs/{job}", ""}},
-    {"patchJob", {"/v1/jobs/{job}", R"({"priority":1})"}},
-    {"cancelJob", {"/v1/jobs/{job}", ""}},
-    {"getJobBody", {"/v1/jobs/{job}/body", ""}},
-    {"kickJob", {"/v1/jobs/{job}:kick", ""}},
-    {"buryJob", {"/v1/jobs/{job}:bury", ""}},
-    {"putKey", {"/v1/tubes/mail/keys/key", "x"}},
-    {"peekTube", {"/v1/tubes/clear/next", ""}},
-    {"buryJob", {"/v1/jobs/{job}:bury", ""}},
-    {"getKey", {"/v1/tubes/mail/keys/key", ""}},
-    {"patchKey", {"/v1/tubes/mail/keys/key", R"({"priority":1})"}},
-    {"cancelKey", {"/v1/tubes/mail/keys/key", ""}},
-    {"reserve", {"/v1/tubes/mail:reserve", ""}},
-    {"ack", {"/v1/leases/{lease}:ack", ""}},
-    {"getLeaseBody", {"/v1/leases/{lease}/body", ""}},
-    {"nack", {"/v1/leases/{lease}:nack", ""}},
-    {"extend", {"/v1/leases/{lease}:extend", ""}},
-    {"getTube", {"/v1/tubes/mail", ""}},
-    {"patchTube", {"/v1/tubes/mail", R"({"retention":"1h"})"}},
-    {"pauseTube", {"/v1/tubes/mail:pause", ""}},
-    {"resumeTube", {"/v1/tubes/mail:resume", ""}},
-    {"kickTube", {"/v1/tubes/mail:kick", ""}},
-    {"getDue", {"/v1/tubes/mail/due?by=hour", ""}},
-    {"createCheckpoint", {"/v1/checkpoint", "", 409}},  // jobs are in memory alone
-    {"getGroup", {"/v1/tubes/mail/groups/g", ""}},
-    {"patchGroup", {"/v1/tubes/mail/groups/g", R"({"weight":2})"}},
-};
+using http::OperationWorld;
 
-class OperationAppends : public http::HttpSession {
- protected:
-  using Answer = http::Answer;
-  OperationAppends() {
-    put(R"({"group":"g","delay":"1h"})");
-    for (const std::string key : {"c", "m", "r"}) put(R"({"delay":"1h","key":")" + key + R"("})");
-    put(R"({"due":4000000000500})", "far");
-    put("{}", "clear");
-    server.service.long_changes().begin({.list = {.tube = "mail"}, .dry_run = true}, server.now);
+std::vector<http::Route> operation_routes() {
+  std::vector<http::Route> all;
+  for (const http::Route& route : http::routes())
+    if (route.operation != nullptr) all.push_back(route);
+  return all;
+}
+
+TEST(OperationAppends, IfItsRowSaysSo) {
+  for (const http::Route& route : operation_routes()) {
+    OperationWorld world;
+    const OperationWorld::Asked asked = world.sample_of(route);
+    const queue::Sequence before = world.server.engine.last_sequence();
+    const std::string answer = world.ask(asked);
+    const std::string status = answer.substr(0, 12).substr(9);
+    EXPECT_TRUE(asked.status == 0 ? status[0] == '2' : status == std::to_string(asked.status))
+        << route.operation->name << " needs a sample in operations.json: " << answer;
+    EXPECT_EQ(world.server.engine.last_sequence() > before,
+              route.operation->appends == Appends::kYes)
+        << route.operation->name;
   }
+}
 
-  // Puts what the sample names, and returns its path.
-  std::string prepared(const Sample& sample) {
-    std::string path(sample.path);
-    const auto replace = [&](std::string_view name, const std::string& by) {
-      if (const std::size_t at = path.find(name); at != std::string::npos)
-        path.replace(at, name.size(), by);
-    };
-    const json::value job = put(R"({"key":"key","delay":"1h","on_conflict":"replace"})").value();
-    replace("{job}", json::serialize(job.at("id")));
-    if (path.find("{lease}") != std::string::npos) {
-      put("{}", "leased");
-      const json::value leased = ask("POST", "/v1/tubes/leased:reserve").value();
-      replace("{lease}", std::string(leased.at("jobs").at(0).at("lease").as_string()));
+TEST(OperationAppends, AndWaitsForRoomOnlyThen) {
+  const std::vector<std::string> names;
+  for (const http::Route& route : operation_routes()) {
+    OperationWorld world;
+    const OperationWorld::Asked asked = world.sample_of(route);
+    http::Session session(world.server.service, names);
+    world.server.store.is_full = true;
+    const bool is_answered = !OperationWorld::send(session, asked, "").empty();
+    EXPECT_EQ(is_answered, route.operation->appends == Appends::kNo) << route.operation->name;
+    world.server.store.is_full = false;
+    session.receive("", UINT64_MAX);
+    EXPECT_EQ(session.replies().sendable(UINT64_MAX).empty(), is_answered) << route.operation->name;
+  }
+}
+
+// A worker that writes {"failed":true} behind :ack does not want the job to be deleted.
+TEST(OperationAppends, NothingIfTheRequestHasAFieldThatItDoesNotKnow) {
+  for (const http::Route& route : operation_routes()) {
+    OperationWorld world;
+    OperationWorld::Asked asked = world.sample_of(route);
+    const queue::Sequence before = world.server.engine.last_sequence();
+    if (route.operation->has_query()) {
+      asked.path += asked.path.find('?') == std::string::npos ? "?x=1" : "&x=1";
+    } else {
+      json::object body = asked.body.empty() ? json::object() : json::parse(asked.body).as_object();
+      body["x"] = true;
+      asked.body = json::serialize(body);
     }
-    return path;
+    const std::string answer = world.ask(asked);
+    EXPECT_EQ(answer.substr(9, 3), "400") << route.operation->name;
+    EXPECT_NE(answer.find("x: there is no such field"), std::string::npos) << answer;
+    EXPECT_EQ(world.server.engine.last_sequence(), before) << route.operation->name;
+    asked.path += "?y=1";
+    EXPECT_EQ(world.ask(asked).substr(9, 3), "400") << route.operation->name;
   }
-};
+}
 
-TEST_F(OperationAppends, IfItsRowSaysSo) {
-  for (const Operation* const operation : operations()) {
-    ASSERT_TRUE(kSamples.contains(operation->name)) << operation->name << " has no sample here";
-    const Sample& sample = kSamples.at(operation->name);
-    const std::string path = prepared(sample);
-    const queue::Sequence before = server.engine.last_sequence();
-    const Answer answer = ask(operation->method, path, sample.body);
-    EXPECT_TRUE(sample.status == 0 ? answer.status / 100 == 2 : answer.status == sample.status)
-        << operation->name << ": " << answer.body;
-    EXPECT_EQ(server.engine.last_sequence() > before, operation->appends == Appends::kYes)
-        << operation->name;
-  }
+TEST(OperationSamples, EachIsOfAnOperation) {
+  std::set<std::string_view> names;
+  for (const Operation* const operation : operations()) names.insert(operation->name);
+  for (const auto& [name, sample] : OperationWorld::samples())
+    EXPECT_TRUE(names.contains(name)) << name;
 }
 
 // The faults that depend on what is stored come with the others.
-TEST_F(OperationAppends, NoneThatHasFaultsAndAllAreNamed) {
-  const queue::Sequence before = server.engine.last_sequence();
-  const Answer limits = ask("PATCH", "/v1/tubes/mail", R"({"limits":{"rate":{"burst":0}},"x":1})");
-  EXPECT_EQ(limits.value().at("errors").as_array().size(), 4U) << limits.body;
-  EXPECT_EQ(ask("PATCH", "/v1/tubes/mail").status, 400);
-  EXPECT_EQ(ask("PATCH", "/v1/tubes/mail/groups/g").status, 400);
-  const Answer body = ask("GET", "/v1/tubes/mail?y=1&y=2", R"({"x":1})");
-  EXPECT_EQ(body.value().at("errors").as_array().size(), 3U) << body.body;
-  EXPECT_EQ(body.value().at("errors").at(1).at("pointer"), "/x");
-  EXPECT_EQ(server.engine.last_sequence(), before);
-}
-
-TEST_F(OperationAppends, AndWaitsForRoomOnlyThen) {
-  for (const Operation* const operation : operations()) {
-    const Sample& sample = kSamples.at(operation->name);
-    const std::string path = prepared(sample);
-    server.store.is_full = true;
-    const bool is_answered = ask(operation->method, path, sample.body).status != 0;
-    EXPECT_EQ(is_answered, operation->appends == Appends::kNo) << operation->name;
-    server.store.is_full = false;
-    feed("");
-    EXPECT_EQ(next().status != 0, !is_answered) << operation->name;
-  }
+TEST_F(Operations, WithFaultsAppendNothingAndAllFaultsAreNamed) {
+  OperationWorld world;
+  const queue::Sequence before = world.server.engine.last_sequence();
+  const auto faults = [&](const OperationWorld::Asked& asked) {
+    const std::string reply = world.ask(asked);
+    EXPECT_EQ(reply.substr(9, 3), "400") << reply;
+    return json::parse(reply.substr(reply.find("\r\n\r\n") + 4)).at("errors").as_array();
+  };
+  EXPECT_EQ(faults({"PATCH", "/v1/tubes/mail", R"({"limits":{"rate":{"burst":0}},"x":1})"}).size(),
+            4U);
+  for (const char* const path : {"/v1/tubes/mail", "/v1/tubes/mail/groups/g"})
+    EXPECT_EQ(world.ask({"PATCH", path, ""}).substr(9, 3), "400");
+  const json::array named = faults({"GET", "/v1/tubes/mail?y=1&y=2", R"({"x":1})"});
+  EXPECT_EQ(named.size(), 3U);
+  EXPECT_EQ(named.at(1).at("pointer"), "/x");
+  EXPECT_EQ(world.server.engine.last_sequence(), before);
 }
 
 }  // namespace

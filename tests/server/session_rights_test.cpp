@@ -1,39 +1,24 @@
 // The verb auth, and what a token allows over the beanstalk protocol.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <fstream>
 #include <string>
 
-#include "server/api/tokens.h"
 #include "test_server.h"
+#include "token_file.h"
 
 namespace carillon::server::beanstalk {
 namespace {
 
-std::string line_of(const std::string& text, const std::string& scopes, const std::string& tubes) {
-  Token token{.name = text, .scopes = parse_scopes(scopes), .tubes = {}};
-  if (!tubes.empty()) token.tubes = parse_tube_patterns(tubes);
-  return token_line(token, text) + "\n";
-}
-
 // Each token's text is its name.
 class SessionRights : public testing::Test {
  protected:
-  ~SessionRights() override { ::unlink(path.c_str()); }
-
-  static std::string write_file(const std::string& path) {
-    std::ofstream(path) << line_of("reader", "read", "") + line_of("producer", "put", "") +
-                               line_of("worker", "work", "") + line_of("boss", "admin", "") +
-                               line_of("mailer", "read,put,work,admin", "mail,mail.*");
-    ::chmod(path.c_str(), 0600);
-    return path;
-  }
   std::string show(const std::string& token) { return client.say("auth " + token + "\r\n"); }
 
-  std::string path = write_file(testing::TempDir() + "rights." + std::to_string(::getpid()));
-  Tokens tokens{path};
+  const TokenFile file{{{"reader", "read"},
+                        {"producer", "put"},
+                        {"worker", "work"},
+                        {"boss", "admin"},
+                        {"mailer", "read,put,work,admin", "mail,mail.*"}}};
+  Tokens tokens{file.path};
   TestServer server{{.tokens = &tokens}};
   Client client{server};
 };
@@ -127,17 +112,17 @@ TEST_F(SessionRights, AReloadChecksTheTokenOnceMore) {
   show("worker");
   EXPECT_EQ(client.say("reserve\r\n"), "");
   EXPECT_TRUE(client.session().may_go_on());
-  std::ofstream(path) << line_of("boss", "admin", "");
+  file.write({{"boss", "admin"}});
   tokens.reload();
   EXPECT_FALSE(client.session().may_go_on());
 }
 
 TEST_F(SessionRights, ATokenThatMayDoLessNowDoesNotGoOn) {
-  std::ofstream(path) << line_of("worker", "work,put", "mail");
+  file.write({{"worker", "work,put", "mail"}});
   tokens.reload();
   show("worker");
   EXPECT_TRUE(client.session().may_go_on());
-  std::ofstream(path) << line_of("worker", "work,put", "other");
+  file.write({{"worker", "work,put", "other"}});
   tokens.reload();
   EXPECT_FALSE(client.session().may_go_on());
 }

@@ -2,11 +2,9 @@
 // Lower bounds are exact. Upper bounds are generous, because other tests run on the same machine.
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,7 +13,7 @@
 #include <utility>
 
 #include "running_loop.h"
-#include "server/api/tokens.h"
+#include "token_file.h"
 
 namespace carillon::server {
 namespace {
@@ -101,12 +99,8 @@ TEST_F(StalledClients, UnixSocketsAreClosedToo) {
 // Clients without a token could keep all connections that the server has: with a byte now and then,
 // too.
 TEST_F(StalledClients, AClientThatShowsNoTokenDoesNotStay) {
-  const std::string file = path_ + ".tokens";
-  const Token token{.name = "ci", .scopes = parse_scopes("work"), .tubes = {}};
-  std::ofstream(file) << token_line(token, "secret") << "\n";
-  ::chmod(file.c_str(), 0600);
-  Tokens tokens(file);
-  ::unlink(file.c_str());
+  const TokenFile file(std::vector<TokenFile::Line>{{"secret", "work"}});
+  Tokens tokens(file.path);
   ServerOptions options;
   options.stall_timeout = kShort;
   start(options, &tokens);
