@@ -5,7 +5,6 @@
     run_client.py --http python3 client_test.py      # once, with HTTP at the port + 80
 
 The program gets the server's host and port as two further arguments; exit code 0 means success.
-With BEANSTALKD_ORACLE=1 it runs against Debian's beanstalkd instead of Carillon.
 """
 
 import shutil
@@ -43,8 +42,8 @@ def main(command: list) -> int:
         if with_http:
             return run("durable", daemon.carillon_serve(data), command)
         codes = [
-            run("in memory", daemon.subject_in_memory(), command),
-            run("durable", daemon.subject_durable(data), command),
+            run("in memory", daemon.carillon_beanstalkd(), command),
+            run("durable", daemon.carillon_serve(data), command),
         ]
     return max(map(abs, codes))
 

@@ -3,8 +3,7 @@ accounts for every acknowledged job.
 
 No job is lost, early or changed, no job that was acknowledged as deleted comes back, and no id is
 given twice. CARILLON_SEED replays the choices (not the timing). CARILLON_ROUNDS sets how often the
-server is killed. BEANSTALKD_ORACLE=1 tests Debian's beanstalkd instead of Carillon, to try the test
-itself.
+server is killed.
 """
 
 import random
@@ -34,9 +33,9 @@ class CrashTest(unittest.TestCase):
         print(f"CARILLON_SEED={_SEED} CARILLON_ROUNDS={_ROUNDS}", flush=True)
         rng = random.Random(_SEED)
         ids = Ids()
-        verbs = IN_SECONDS if daemon.stand_in() else IN_MILLISECONDS
         clients = [
-            LoadedClient(f"client-{n}", rng.randrange(2**32), verbs, ids) for n in range(_CLIENTS)
+            LoadedClient(f"client-{n}", rng.randrange(2**32), IN_MILLISECONDS, ids)
+            for n in range(_CLIENTS)
         ]
         kills = Counter()
         with tempfile.TemporaryDirectory() as data:
@@ -45,7 +44,7 @@ class CrashTest(unittest.TestCase):
                     kills["while starting"] += self._kill_while_starting(
                         data, rng.uniform(0.0, 0.05)
                     )
-                self._round(daemon.subject_durable(data), clients, rng.uniform(0.05, 1.0))
+                self._round(daemon.carillon_serve(data), clients, rng.uniform(0.05, 1.0))
                 kills["under load"] += 1
             self._account(data, clients)
         total = sum((c.counts for c in clients), Counter())
@@ -61,7 +60,7 @@ class CrashTest(unittest.TestCase):
 
     def test_a_server_that_forgets_is_found_out(self):
         clients = [LoadedClient("client", _SEED, IN_SECONDS, Ids())]
-        forgetful = daemon.subject_in_memory
+        forgetful = daemon.carillon_beanstalkd
         self._round(forgetful(), clients, 0.2)
         with self.assertRaisesRegex(Violation, "gone where it must be"):
             self._round(forgetful(), clients, 0.2)
@@ -80,7 +79,7 @@ class CrashTest(unittest.TestCase):
 
     def _kill_while_starting(self, data: str, seconds: float) -> int:
         process = subprocess.Popen(
-            daemon.subject_durable(data).command_line(daemon.free_port()),
+            daemon.carillon_serve(data).command_line(daemon.free_port()),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -93,7 +92,7 @@ class CrashTest(unittest.TestCase):
     def _account(self, data: str, clients: list) -> None:
         """Accounts for all jobs at the end: reads each, takes those that are due, counts the
         rest, deletes all, and checks after one more crash that none comes back."""
-        with daemon.subject_durable(data) as server:
+        with daemon.carillon_serve(data) as server:
             for client in clients:
                 client.connect(server.connect())
             self._all_at_once([client.verify_everything for client in clients], lambda: None)
@@ -105,7 +104,7 @@ class CrashTest(unittest.TestCase):
             server.kill()
             for client in clients:
                 client.crashed()
-        with daemon.subject_durable(data) as server:
+        with daemon.carillon_serve(data) as server:
             for client in clients:
                 client.connect(server.connect())
                 client.verify_everything()

@@ -13,7 +13,7 @@ import unittest
 
 import daemon
 import wrong_clock
-from protocol_case import TIMED_OUT, said
+from wire import TIMED_OUT, said
 
 _LATE = 2.5  # seconds
 _ERRORS = (1.1, 20, 3_600, 315_576_000)  # seconds, ahead and behind
@@ -110,7 +110,6 @@ class _Case:
         self.right_since = _now()
 
 
-@unittest.skipIf(daemon.stand_in(), "the library is made for Carillon")
 @unittest.skipUnless(wrong_clock.library(), "the library does not work in this build")
 class ClockTest(unittest.TestCase):
     def each(self, scenario, errors=(*_ERRORS, *(-error for error in _ERRORS))):
@@ -152,36 +151,6 @@ class ClockTest(unittest.TestCase):
 
         self.each(scenario)
 
-    def test_it_is_put_right_while_no_server_runs(self):
-        def scenario(case):
-            case.put_all()
-            case.set(case.error)
-            case.put_all()
-            case.stop()
-            case.clock.set(0)
-            case.start()
-            case.put_right()
-            case.put_all()
-            case.take_all(self)
-
-        self.each(scenario)
-
-    def test_it_is_wrong_from_the_first_start_on(self):
-        def scenario(case):
-            case.stop()
-            case.directory.cleanup()
-            case.directory = tempfile.TemporaryDirectory()
-            case.clock.set(case.error)
-            case.start()
-            case.put_all()
-            case.stop()
-            case.start()
-            case.put_right()
-            case.put_all()
-            case.take_all(self)
-
-        self.each(scenario)
-
     def test_the_machine_boots_with_a_wrong_clock(self):
         def scenario(case):
             case.put_all()
@@ -192,22 +161,6 @@ class ClockTest(unittest.TestCase):
             case.put_right()
             case.put_all()
             case.take_all(self)
-
-        self.each(scenario)
-
-    def test_windows_of_keys(self):
-        def scenario(case):
-            put = b"put-job 1 key=k key-window=1h"
-            self.assertEqual(case.client.call(put, b"a").word, b"INSERTED")
-            job = case.client.call(b"reserve-with-timeout-ms 5000").number()
-            self.assertEqual(case.client.call(b"delete %d" % job), said(b"DELETED"))
-            for error in (case.error, 0):
-                case.set(error)
-                time.sleep(0.5)
-                self.assertEqual(case.client.call(put, b"a").word, b"EXISTS", case.error)
-                case.stop()
-                case.start()
-                self.assertEqual(case.client.call(put, b"a").word, b"EXISTS", case.error)
 
         self.each(scenario)
 
@@ -259,27 +212,6 @@ class ClockTest(unittest.TestCase):
             all_are_known()
 
         self.each(scenario, (2 * 3_600, 2 * 86_400))
-
-    def test_reserved_jobs_and_paused_tubes(self):
-        def scenario(case):
-            early, holder, other = (case.server.connect() for _ in range(3))
-            moment_ms = int((_now() + 1.5) * 1000)
-            moment = early.call(b"put-at 0 %d 60000 1" % moment_ms, b"m").number()
-            self.assertEqual(early.call(b"reserve-job %d" % moment).number(), moment)
-            case.due[moment] = moment_ms / 1000
-            held = holder.put(b"held", 0, 0, 1)
-            case.due[held] = _now() + 1
-            self.assertEqual(holder.call(b"reserve-job %d" % held).number(), held)
-            other.call(b"use paused")
-            case.client.call(b"watch paused")
-            case.due[other.put(b"in a paused tube")] = _now() + 1
-            self.assertEqual(other.call(b"pause-tube paused 1"), said(b"PAUSED"))
-            case.set(case.error)
-            early.close()
-            case.put_right()
-            case.take_all(self)
-
-        self.each(scenario)
 
 
 if __name__ == "__main__":

@@ -19,35 +19,13 @@ from commands import Command, Job, line, put, quit_, reserve
 
 TUBES = [b"default", b"a", b"b", b"Az09-+/;.$_()", b"x.y", b"t" * 200]
 _BAD_TUBES = [
-    b"",
-    b"-",
-    b"-a",
-    b"t" * 201,
-    b"a b",
-    b" a",
-    b"a ",
-    b"a@b",
-    b"a,b",
-    b"\xc3\xa9",
-    b"a\nb",
-    b'"a"',
-    b"a:b",
-]
+    b"", b"-", b"-a", b"t" * 201, b"a b", b" a", b"a ", b"a@b", b"a,b", b"\xc3\xa9", b"a\nb",
+    b'"a"', b"a:b",
+]  # fmt: skip
 _BAD_NUMBERS = [
-    b"",
-    b" ",
-    b"x",
-    b"-1",
-    b"+1",
-    b"1x",
-    b"1 ",
-    b"1.5",
-    b"0x10",
-    b"1,2",
-    b"\t1",
-    b"18446744073709551616",
-    b"9" * 40,
-]
+    b"", b" ", b"x", b"-1", b"+1", b"1x", b"1 ", b"1.5", b"0x10", b"1,2", b"\t1",
+    b"18446744073709551616", b"9" * 40,
+]  # fmt: skip
 _PRIORITIES = [0, 1, 2, 3, 1023, 1024, 1025, 2**32 - 1]
 # Seconds, farther apart than a run lasts, so that the order of the delays is certain.
 _FAR = [1000, 5000, 20000, 2**32 - 1]
@@ -69,37 +47,18 @@ _NO_ARGUMENT = [
 ]  # fmt: skip
 _WITH_ID = [b"delete ", b"touch ", b"peek ", b"kick-job ", b"reserve-job ", b"stats-job "]
 _NUL = [
-    b"list-tube-used\0",
-    b"\0",
-    b"us\0e a",
-    b"delete \0",
-    b"put 0 0 60 1\0",
-    b"reserve\0",
+    b"list-tube-used\0", b"\0", b"us\0e a", b"delete \0", b"put 0 0 60 1\0", b"reserve\0",
     b"quit\0",
-]
+]  # fmt: skip
 # Numbers that strtoul accepts, and so does `kick`. The other commands want digits only.
 _ODD_KICKS = [
-    b"1x",
-    b"-1",
-    b"+1",
-    b"\t1",
-    b"  1",
-    b"4294967296",
-    b"4294967297",
-    b"18446744073709551615",
-]
+    b"1x", b"-1", b"+1", b"\t1", b"  1", b"4294967296", b"4294967297", b"18446744073709551615",
+]  # fmt: skip
 # beanstalkd 1.12 accepts these, because it uses strtol. It is sent another line, one that is
 # BAD_FORMAT to both, in their stead (see comparable.py).
 _TIMEOUTS_1_13_REFUSES = [
-    b"",
-    b"x",
-    b"-1",
-    b"+1",
-    b"\t1",
-    b"2147483648",
-    b"4294967295",
-    b"4294967296",
-]
+    b"", b"x", b"-1", b"+1", b"\t1", b"2147483648", b"4294967295", b"4294967296",
+]  # fmt: skip
 
 
 class CommandGenerator:

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
 from typing import Optional
 
 from wire import Connection
@@ -78,27 +79,8 @@ def carillon_beanstalkd(*extra: str) -> "Server":
     return Server(lambda port: [carillon_path(), "beanstalkd", "-l", HOST, "-p", str(port), *extra])
 
 
-def beanstalkd(*extra: str, path: str = "") -> "Server":
-    return Server(lambda port: [path or beanstalkd_path(), "-l", HOST, "-p", str(port), *extra])
-
-
-def stand_in() -> str:
-    """The beanstalkd that is tested instead of Carillon, to check the tests themselves, or "".
-    BEANSTALKD_ORACLE sets it: 1 for Debian's, or a path."""
-    value = os.environ.get("BEANSTALKD_ORACLE", "")
-    return beanstalkd_path() if value == "1" else value
-
-
-def subject_in_memory(*extra: str) -> "Server":
-    """The server under test, in memory."""
-    return beanstalkd(*extra, path=stand_in()) if stand_in() else carillon_beanstalkd(*extra)
-
-
-def subject_durable(data: str) -> "Server":
-    """The server under test, with a sync before each acknowledgement."""
-    return (
-        beanstalkd("-b", data, "-f", "0", path=stand_in()) if stand_in() else carillon_serve(data)
-    )
+def beanstalkd(*extra: str) -> "Server":
+    return Server(lambda port: [beanstalkd_path(), "-l", HOST, "-p", str(port), *extra])
 
 
 def _claim(port: int) -> bool:
@@ -251,6 +233,39 @@ class Server:
         self._log.seek(max(0, size - 4000))
         text = self._log.read().decode(errors="replace")
         return text
+
+
+class DataCase(unittest.TestCase):
+    """A test with a folder and a data directory of its own, and servers that end with it."""
+
+    flags = ()  # for each server
+    environment = None  # variables of each server
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="carillon-test.")
+        self.addCleanup(directory.cleanup)
+        self.folder = directory.name
+        self.data = os.path.join(self.folder, "data")
+
+    def start(self, *flags: str) -> Server:
+        """A server on self.data that has read its data."""
+        server = carillon_serve(self.data, *self.flags, *flags, environment=self.environment)
+        self.addCleanup(server.__exit__)
+        with server.start().connect() as client:
+            client.stats()
+        return server
+
+    def wait_until(self, condition, told=lambda: "", seconds: float = 20.0):
+        """Waits until `condition` returns something true, and returns that. `told` says more if
+        that takes too long."""
+        deadline = time.monotonic() + seconds
+        while not (result := condition()):
+            self.assertLess(time.monotonic(), deadline, told())
+            time.sleep(0.002)
+        return result
+
+    def wait_for_line(self, server: Server, text: str) -> None:
+        self.wait_until(lambda: text in server.log(), server.log)
 
 
 def _is_taken(port: int) -> bool:

@@ -3,24 +3,20 @@ its log says what is damaged, also what no client has met."""
 
 import json
 import os
-import tempfile
-import time
 import unittest
 import urllib.request
 from typing import Optional
 
 import daemon
-from protocol_case import TIMED_OUT
+from wire import TIMED_OUT
 
 _JOBS = 5_000
 _PATIENCE_SECONDS = 60
 
 
-class DamageTest(unittest.TestCase):
+class DamageTest(daemon.DataCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.data = directory.name + "/data"
+        super().setUp()
         with daemon.carillon_serve(self.data) as server:
             client = server.connect()
             for n in range(_JOBS):
@@ -49,10 +45,7 @@ class DamageTest(unittest.TestCase):
         return path
 
     def await_log(self, server: daemon.Server, text: str) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while text not in server.log():
-            self.assertLess(time.monotonic(), deadline, server.log())
-            time.sleep(0.05)
+        self.wait_until(lambda: text in server.log(), server.log, _PATIENCE_SECONDS)
 
     def test_the_jobs_behind_a_damaged_block_are_handed_out(self):
         self.flip(b"index")

@@ -2,15 +2,13 @@
 
 import errno
 import os
-import tempfile
 import time
 import unittest
 
 import daemon
 from fault_case import DELETED, FAILED, LARGE, FaultCase, put_until_it_fails
 from failing_io import FOR_EVER
-from protocol_case import TIMED_OUT, said
-from wire import Reply
+from wire import TIMED_OUT, Reply, said
 
 _LIMIT = 256
 _RESTARTS = 30
@@ -45,13 +43,7 @@ def fill(case: unittest.TestCase, data: str) -> dict:
     return jobs
 
 
-@unittest.skipIf(daemon.stand_in(), "beanstalkd has no store of this kind")
-class LimitTest(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.data = directory.name + "/data"
-
+class LimitTest(daemon.DataCase):
     def start(self, limit: int) -> daemon.Server:
         server = carillon_limited(limit, self.data)
         self.addCleanup(server.__exit__)

@@ -1,8 +1,7 @@
 """Sends the same random commands to Debian's beanstalkd and to Carillon and compares the replies
 byte for byte.
 
-CARILLON_SEED replays a run; CARILLON_STEPS sets its length. With BEANSTALKD_ORACLE a beanstalkd is
-tested instead of Carillon.
+CARILLON_SEED replays a run; CARILLON_STEPS sets its length.
 """
 
 import random
@@ -24,7 +23,7 @@ _DEFAULT_MAX_JOB_SIZE = 65535
 
 
 def _run_history(
-    oracle, subject, seed: int, steps: int, max_job_size: int, subject_is_beanstalkd: bool
+    oracle, subject, seed: int, steps: int, max_job_size: int, subject_is_beanstalkd: bool = False
 ) -> None:
     with oracle, subject:
         history = RandomHistory(
@@ -48,18 +47,16 @@ class RandomHistoriesTest(unittest.TestCase):
         for first in range(0, _STEPS, _STEPS_PER_HISTORY):
             steps = min(_STEPS_PER_HISTORY, _STEPS - first)
             oracle = daemon.beanstalkd(*flags)
-            _run_history(
-                oracle, subject(), _SEED + first, steps, max_job_size, bool(daemon.stand_in())
-            )
+            _run_history(oracle, subject(), _SEED + first, steps, max_job_size)
 
     def test_in_memory_with_a_small_job_limit(self):
         flags = ["-z", "300"]
-        self._run(lambda: daemon.subject_in_memory(*flags), 300, flags)
+        self._run(lambda: daemon.carillon_beanstalkd(*flags), 300, flags)
 
     def test_durable(self):
         with tempfile.TemporaryDirectory() as root:
             self._run(
-                lambda: daemon.subject_durable(tempfile.mkdtemp(dir=root)),
+                lambda: daemon.carillon_serve(tempfile.mkdtemp(dir=root)),
                 _DEFAULT_MAX_JOB_SIZE,
                 [],
             )
@@ -76,11 +73,11 @@ class TimedScenariosTest(unittest.TestCase):
                 self.assertEqual(theirs[name], ours[name])
 
     def test_in_memory(self):
-        self._compare(daemon.subject_in_memory())
+        self._compare(daemon.carillon_beanstalkd())
 
     def test_durable(self):
         with tempfile.TemporaryDirectory() as directory:
-            self._compare(daemon.subject_durable(directory))
+            self._compare(daemon.carillon_serve(directory))
 
 
 class TheTestCanFailTest(unittest.TestCase):

@@ -4,7 +4,6 @@ One failed write is enough: whatever file it meets, the commands that were not a
 INTERNAL_ERROR, and the process ends with 1. All that was acknowledged before is there again.
 """
 
-import pathlib
 import signal
 import time
 import unittest
@@ -162,72 +161,6 @@ class LogTest(FaultCase):
         self.assertEqual(rule.failed, 1)
         self.assertEqual(server.terminate(), 0)
         self.assert_kept(jobs)
-
-
-class DamagedLogTest(FaultCase):
-    """One bit, or one sector, of the log's file that has the records."""
-
-    def put_and_kill(self, mode: str) -> dict:
-        server = self.start("--sync", mode)
-        client = server.connect()
-        jobs = {}
-        for n in range(100):
-            body = b"body %d" % n if n < 99 else b"b" * 2_000
-            jobs[client.put(body)] = body
-        server.kill()
-        return jobs
-
-    def change(self, record: int, change):
-        """Calls `change` for the bytes of a record, each of which has a block."""
-        (path,) = [path for path in pathlib.Path(self.data).glob("jobs-*.data") if _is_used(path)]
-        data = bytearray(path.read_bytes())
-        at = record * 4096
-        block = data[at : at + 4096]
-        change(block)
-        data[at : at + 4096] = block
-        path.write_bytes(data)
-
-    def test_a_damaged_record_is_refused_in_every_mode_and_stays(self):
-        for mode in _MODES:
-            for record in (10, 100):
-                with self.subTest(f"{mode} {record}"):
-                    self.use_new_data()
-                    self.put_and_kill(mode)
-                    self.change(record, _flip)
-                    for _ in range(2):
-                        server = self.launch()
-                        self.assertNotEqual(server.process.wait(20), 0)
-                        self.assertRegex(server.log(), r"jobs-[0-9]+\.data .*is damaged")
-                    self.change(record, _flip)
-                    with self.start().connect() as client:
-                        self.assertEqual(client.stats()["current-jobs-ready"], "100")
-
-    def test_what_a_crash_has_cut_short_is_told(self):
-        jobs = self.put_and_kill("os")
-        self.change(100, _lose_its_last_sector)
-        server = self.start()
-        self.assertIn("the record of change", server.log())
-        self.assertIn("was cut short by a crash", server.log())
-        server.kill()
-        jobs.popitem()
-        self.assert_kept(jobs)
-
-
-def _is_used(path) -> bool:
-    with path.open("rb") as file:
-        file.seek(4096)
-        return any(file.read(4096))
-
-
-def _flip(block):
-    block[60] ^= 4
-
-
-def _lose_its_last_sector(block):
-    """The body is long enough for several sectors."""
-    last = (len(block.rstrip(b"\0")) - 1) // 512 * 512
-    assert last > 0
-    block[last : last + 512] = bytes(512)
 
 
 class StateTest(FaultCase):

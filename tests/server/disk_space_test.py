@@ -4,13 +4,11 @@ again (`carillon serve --min-free-disk`)."""
 import contextlib
 import ctypes
 import os
-import tempfile
 import time
 import unittest
 
 import daemon
-from protocol_case import said
-from wire import Connection, Reply
+from wire import Connection, Reply, said
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _REC_PRIVATE = 0x4000 | 0x40000
@@ -32,17 +30,11 @@ def _mount_small(directory: str, size: str) -> bool:
     )
 
 
-@unittest.skipIf(daemon.stand_in(), "beanstalkd has no such limit")
-class DiskSpaceTest(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        self.data = self.directory.name + "/data"
-
-    def start(self, *flags: str) -> daemon.Server:
-        server = daemon.carillon_serve(self.data, *flags).start()
-        self.addCleanup(server.__exit__)
-        return server
+class DiskSpaceTest(daemon.DataCase):
+    def mount_small(self, size: str) -> None:
+        if not _mount_small(self.folder, size):
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(ctypes.CDLL(None).umount2, self.folder.encode(), 2)
 
     def put_until(self, client: Connection, done, body=b"job") -> Reply:
         """Puts jobs until `done` is true for a reply, and returns that. The server checks the disk
@@ -74,9 +66,7 @@ class DiskSpaceTest(unittest.TestCase):
         self.assertEqual(server.log().count("every put is refused"), 1, server.log())
 
     def test_a_full_disk_is_drained_after_a_restart(self):
-        if not _mount_small(self.directory.name, "448m"):
-            self.skipTest("a small file system cannot be mounted here")
-        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        self.mount_small("448m")
         # With the default: on a slow disk up to 192 MiB wait in memory for a flush, and a start
         # writes what a kill has left of it, while the log still has it.
         server = self.start()
@@ -99,9 +89,7 @@ class DiskSpaceTest(unittest.TestCase):
         self.assertEqual(client.call(b"reserve-with-timeout 0"), said(b"TIMED_OUT"))
 
     def fill_and_delete_all(self, size: str) -> daemon.Server:
-        if not _mount_small(self.directory.name, size):
-            self.skipTest("a small file system cannot be mounted here")
-        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        self.mount_small(size)
         server = self.start()
         client = server.connect()
         ids = []
@@ -128,9 +116,7 @@ class DiskSpaceTest(unittest.TestCase):
         self.put_until(server.connect(), lambda reply: reply != _REFUSED)
 
     def test_space_comes_back_when_a_few_jobs_live_in_each_file_of_bodies(self):
-        if not _mount_small(self.directory.name, "600m"):
-            self.skipTest("a small file system cannot be mounted here")
-        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        self.mount_small("600m")
         client = self.start().connect()
         living = []
         for _ in range(3):  # at the latest the second time, most bodies are in files
@@ -151,7 +137,7 @@ class DiskSpaceTest(unittest.TestCase):
         client = server.connect()
         # Longer than it takes to find out that RocksDB has left a flush.
         end = time.monotonic() + 18
-        with open(self.directory.name + "/filler", "wb", buffering=0) as filler:
+        with open(self.folder + "/filler", "wb", buffering=0) as filler:
             while time.monotonic() < end:
                 with contextlib.suppress(OSError):
                     while filler.write(bytes(_MIB)):
@@ -162,13 +148,11 @@ class DiskSpaceTest(unittest.TestCase):
         self.put_until(client, lambda reply: reply not in (_REFUSED, _FAILED))
 
     def test_a_disk_that_is_full_to_the_last_byte(self):
-        if not _mount_small(self.directory.name, "96m"):
-            self.skipTest("a small file system cannot be mounted here")
-        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        self.mount_small("96m")
         server = self.start("--min-free-disk", "0")
         client = server.connect()
         ids = [client.put(_BODY) for _ in range(10)]
-        filler = self.directory.name + "/filler"
+        filler = self.folder + "/filler"
         with self.assertRaises(OSError), open(filler, "wb", 0) as file:
             while True:
                 file.write(bytes(_MIB))
@@ -186,13 +170,11 @@ class DiskSpaceTest(unittest.TestCase):
             self.assertEqual((reply.number(), reply.body), (job, _BODY))
 
     def test_puts_come_again_when_there_is_space(self):
-        if not _mount_small(self.directory.name, "192m"):
-            self.skipTest("a small file system cannot be mounted here")
-        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        self.mount_small("192m")
         server = self.start("--min-free-disk", "64M")
         client = server.connect()
         client.put(b"before")
-        filler = self.directory.name + "/filler"
+        filler = self.folder + "/filler"
         with open(filler, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, 150 * _MIB)
         self.put_until(client, lambda reply: reply == _REFUSED)

@@ -43,7 +43,6 @@ class Listener:
         return {}
 
 
-@unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
 class EventsTest(HttpCase):
     def listen(self, last_event_id="", receive_buffer=0):
         listener = Listener(self.port, last_event_id, receive_buffer)

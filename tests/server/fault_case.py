@@ -6,8 +6,7 @@ import unittest
 
 import daemon
 import failing_io
-from protocol_case import TIMED_OUT, said
-from wire import Closed, Reply
+from wire import TIMED_OUT, Closed, said
 
 FAILED = said(b"INTERNAL_ERROR")
 DELETED = said(b"DELETED")
@@ -22,7 +21,7 @@ _LITTLE = ("--memory", "128M")
 
 
 @unittest.skipUnless(failing_io.library(), "the library does not work in this build")
-class FaultCase(unittest.TestCase):
+class FaultCase(daemon.DataCase):
     def setUp(self):
         self.faults = failing_io.Faults()
         self.addCleanup(self.faults.close)

@@ -152,27 +152,6 @@ class FullDiskTest(FaultCase):
         code = server.process.wait(20)
         raise daemon.StartFailed(f"exit code {code}: {server.log()}")
 
-    def test_kill_9_and_a_start(self):
-        server = self.start()
-        rule = self.faults.fail("write", "*.sst", errno.ENOSPC, times=FOR_EVER)
-        jobs, answer = put_until_it_fails(server.connect(), LARGE, _FLUSHED)
-        self.assertEqual(answer, FAILED)
-        server.kill()
-        rule.stop()
-        self.assert_kept(jobs, unanswered=BATCH)
-
-    def test_a_write_into_a_segment_that_lacks_space_is_a_failed_write(self):
-        # On file systems that never write in place.
-        server = self.start()
-        client = server.connect()
-        job = client.put(b"before")
-        self.faults.fail("write", "*/data/jobs-*.data", errno.ENOSPC)
-        self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
-        self.assert_failed(
-            server, "/data/jobs-[0-9]+.data cannot be written", "No space left on device"
-        )
-        self.assert_kept({job: b"before"})
-
 
 if __name__ == "__main__":
     unittest.main()

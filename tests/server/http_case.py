@@ -2,20 +2,15 @@
 
 import http.client
 import json
-import os
-import tempfile
-import unittest
 
 import daemon
 
 
-class HttpCase(unittest.TestCase):
+class HttpCase(daemon.DataCase):
     options = ()  # for the server
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="carillon-http.")
-        self.addCleanup(folder.cleanup)
-        self.data = os.path.join(folder.name, "data")
+        super().setUp()
         self.serve(*self.options)
 
     def serve(self, *options, environment=None):

@@ -8,12 +8,10 @@ import subprocess
 import time
 import unittest
 
-import daemon
 import promtool
 from http_case import HttpCase
 
 
-@unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
 class HttpTest(HttpCase):
     def test_a_job_is_durable_and_goes_to_a_worker_of_the_other_protocol(self):
         status, job = self.ask("POST", "/v1/tubes/mail/jobs", {"body": "hello", "key": "a"})

@@ -3,21 +3,17 @@ killed: it is refused in one line, changes nothing, and serves when the right fi
 
 import contextlib
 import os
-import shutil
 import struct
-import tempfile
 import unittest
 
 import daemon
-from protocol_case import TIMED_OUT
+from wire import TIMED_OUT
 
 
-class LostFilesTest(unittest.TestCase):
+class LostFilesTest(daemon.DataCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.data = directory.name + "/data"
-        self.copy = directory.name + "/copy"
+        super().setUp()
+        self.copy = self.folder + "/copy"
 
     def put_and_kill(self, data: str, *bodies: bytes) -> list:
         """Returns the ids. Each server begins a new file of the log with its first put."""
@@ -79,26 +75,6 @@ class LostFilesTest(unittest.TestCase):
         os.rename(newest + ".away", newest)
         self.assertEqual(self.bodies(self.data), [b"one", b"two"])
 
-    def test_the_newest_file_is_of_a_copy(self):
-        self.put_and_kill(self.data, b"both")
-        shutil.copytree(self.data, self.copy)
-        self.put_and_kill(self.data, b"of the origin")
-        self.put_and_kill(self.copy, b"of the copy")
-        ours, others = self.newest(self.data), self.newest(self.copy)
-        self.assertEqual(max(self.serials(self.data)), max(self.serials(self.copy)))
-        os.rename(ours, ours + ".away")
-        shutil.copy(others, ours)
-        self.assert_refused(self.data, "is of a copy of this directory")
-        shutil.copy(ours + ".away", others)
-        self.assert_refused(self.copy, "is of a copy of this directory")
-        shutil.move(ours + ".away", ours)
-        self.assertEqual(self.bodies(self.data), [b"both", b"of the origin"])
-
-    def test_newest_data_is_gone(self):
-        self.put_and_kill(self.data, b"one")
-        os.remove(self.data + "/newest.data")
-        self.assert_refused(self.data, "newest.data is gone")
-
     def test_check_tells_it_and_a_salvage_takes_the_rest(self):
         self.put_and_kill(self.data, b"one")
         self.put_and_kill(self.data, b"two")
@@ -111,13 +87,6 @@ class LostFilesTest(unittest.TestCase):
         self.assertIn("the log's newest file is gone", salvaged.stdout)
         self.assertIn("and those behind it may be lost", salvaged.stdout)
         self.assertEqual(self.bodies(self.copy), [b"one"])
-
-    def test_a_copy_of_a_stopped_server_serves(self):
-        self.put_and_kill(self.data, b"one")
-        shutil.copytree(self.data, self.copy)
-        self.assertEqual(self.bodies(self.copy), [b"one"])
-        shutil.copytree(self.copy, self.copy + "2")
-        self.assertEqual(self.bodies(self.copy + "2"), [b"one"])
 
 
 if __name__ == "__main__":

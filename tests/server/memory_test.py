@@ -8,8 +8,7 @@ import time
 import unittest
 
 import daemon
-from protocol_case import said
-from wire import Closed, Connection
+from wire import Closed, Connection, said
 
 MEMORY = 128 << 20
 BODY = b"b" * 60_000
@@ -43,21 +42,14 @@ def send_what_fits(connection: Connection, data: bytes) -> None:
         connection.socket.settimeout(connection.timeout)
 
 
-class MemoryTest(unittest.TestCase):
+class MemoryTest(daemon.DataCase):
+    flags = ("--memory", "128M", "--sync", "os", "--stall-timeout", "0")
+
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.data = directory.name + "/data"
+        super().setUp()
         self.server = self.start()
         limit_memory(self.server, MEMORY)
         self.greedy = []
-
-    def start(self) -> daemon.Server:
-        server = daemon.carillon_serve(
-            self.data, "--memory", "128M", "--sync", "os", "--stall-timeout", "0"
-        )
-        self.addCleanup(server.__exit__)
-        return server.start()
 
     def greedy_client(self) -> Connection:
         connection = Connection(self.server.address, receive_buffer=4096)

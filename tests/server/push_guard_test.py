@@ -7,12 +7,10 @@ import subprocess
 import tempfile
 import unittest
 
-import daemon
 from push_case import PushCase
 from receiver import always, answer
 
 
-@unittest.skipIf(daemon.stand_in(), "beanstalkd pushes nothing")
 class GuardTest(PushCase):
     options = ()
 
@@ -162,7 +160,6 @@ class GuardTest(PushCase):
         self.assertEqual(trap.connections, 0)
 
 
-@unittest.skipIf(daemon.stand_in(), "beanstalkd pushes nothing")
 @unittest.skipUnless(shutil.which("openssl"), "the certificates are made by openssl")
 class TlsPushTest(PushCase):
     """The certificate is for localhost, and not for 127.0.0.1."""

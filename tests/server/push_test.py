@@ -7,12 +7,10 @@ import threading
 import time
 import unittest
 
-import daemon
 from push_case import SECRET, PushCase, parse_time, verify
 from receiver import always, answer
 
 
-@unittest.skipIf(daemon.stand_in(), "beanstalkd pushes nothing")
 class PushTest(PushCase):
     def test_a_job_is_signed_pushed_and_deleted(self):
         receiver = self.receive(always(answer(204)))

@@ -1,33 +1,23 @@
 """A disk that cannot be read for 2 s: no job is buried, lost or early, and the order is kept."""
 
-import tempfile
+import contextlib
 import time
 import unittest
 
 import daemon
 import failing_io
-from protocol_case import TIMED_OUT, said
-from wire import Reply
+from wire import TIMED_OUT, Reply, said
 
 _FAILED = said(b"INTERNAL_ERROR")
 _OUTAGE_SECONDS = 2.0
 
 
 @unittest.skipUnless(failing_io.library(), "needs calls that fail")
-class ReadErrorsTest(unittest.TestCase):
+class ReadErrorsTest(daemon.DataCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.data = directory.name + "/data"
-        self.faults = failing_io.Faults()
-        self.addCleanup(self.faults.close)
-
-    def start(self) -> daemon.Server:
-        """Returns when the server has read what it needs to serve."""
-        server = daemon.carillon_serve(self.data, environment=self.faults.environment).start()
-        self.addCleanup(server.__exit__)
-        server.connect().stats()
-        return server
+        super().setUp()
+        self.faults = self.enterContext(contextlib.closing(failing_io.Faults()))
+        self.environment = self.faults.environment
 
     def fill(self) -> dict:
         """Puts 20 000 ready jobs and stops the server: then all bodies are in files. Returns the
@@ -65,34 +55,6 @@ class ReadErrorsTest(unittest.TestCase):
         for (_, job), body in sorted(jobs.items()):
             self.assertEqual(client.reply(), Reply(b"RESERVED %d %d" % (job, len(body)), body))
         self.assertEqual(client.call(b"reserve-with-timeout 0"), TIMED_OUT)
-        self.assertEqual(server.terminate(), 0)
-
-    def test_clients_that_ask_again_get_their_jobs_when_the_disk_can_be_read_again(self):
-        server = self.start()
-        due, client = {}, server.connect()
-        for n in range(100):
-            due[client.put_ms(b"x", 0, 2_000 + 10 * n)] = time.time() + 2.0 + 0.01 * n
-        self.assertEqual(server.terminate(), 0)
-        server = self.start()
-        workers = [server.connect() for _ in range(100)]
-        for worker in workers:
-            worker.send(b"reserve\r\n")
-        with self.faults.fail("read", self.data + "/*", times=failing_io.FOR_EVER) as rule:
-            rule.wait()
-            until = time.monotonic() + _OUTAGE_SECONDS
-            while time.monotonic() < until:
-                time.sleep(0.05)
-                for worker in workers:
-                    for reply in worker.replies_at_hand():
-                        self.assertEqual(reply, _FAILED)
-                        worker.send(b"reserve\r\n")
-            self.assertEqual(server.connect().stats()["current-jobs-buried"], "0")
-        for worker in workers:
-            while (reply := worker.reply()) == _FAILED:
-                worker.send(b"reserve\r\n")
-            self.assertEqual(reply.word, b"RESERVED", server.log())
-            self.assertGreaterEqual(time.time(), due.pop(reply.number()))
-        self.assertEqual(due, {})
         self.assertEqual(server.terminate(), 0)
 
 

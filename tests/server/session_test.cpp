@@ -224,6 +224,16 @@ TEST(Session, PutAtIsDueAtAMomentAndThePastIsNow) {
   EXPECT_EQ(client.read(), "RESERVED 1 1\r\na\r\n");
 }
 
+TEST(Session, AMomentInSecondsIsRefusedAfterTheBodyWasRead) {
+  TestServer server;
+  Client client(server);
+  for (const char* const due : {"1000000000", "1700000060", "31535999999"})
+    EXPECT_EQ(client.say("put-at 0 " + std::string(due) + " 0 14\r\nlist-tube-used\r\n"),
+              "NOT_MILLISECONDS\r\n");
+  EXPECT_EQ(client.say("put-at 0 999999999 0 1\r\na\r\nput-at 0 31536000000 0 1\r\na\r\n"),
+            "INSERTED 1\r\nINSERTED 2\r\n");
+}
+
 TEST(Session, ATimeTooLargeIsOutOfRangeAfterTheBodyWasRead) {
   TestServer server;
   Client client(server);

@@ -1,14 +1,13 @@
 """Bodies on a slow disk: only the clients that wait for them wait, and no job is lost meanwhile."""
 
+import contextlib
 import statistics
-import tempfile
 import time
 import unittest
 
 import daemon
 import failing_io
-from protocol_case import said
-from wire import Reply
+from wire import Reply, said
 
 _READ_MS = 200  # each read of a file
 _JOBS = 200
@@ -16,20 +15,11 @@ _FAILED = said(b"INTERNAL_ERROR")
 
 
 @unittest.skipUnless(failing_io.library(), "needs calls that take long")
-class SlowDiskTest(unittest.TestCase):
+class SlowDiskTest(daemon.DataCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.data = directory.name + "/data"
-        self.faults = failing_io.Faults()
-        self.addCleanup(self.faults.close)
-
-    def start(self) -> daemon.Server:
-        """Returns when the server has read what it needs to serve."""
-        server = daemon.carillon_serve(self.data, environment=self.faults.environment).start()
-        self.addCleanup(server.__exit__)
-        server.connect().stats()
-        return server
+        super().setUp()
+        self.faults = self.enterContext(contextlib.closing(failing_io.Faults()))
+        self.environment = self.faults.environment
 
     def start_with_bodies_in_files(self) -> daemon.Server:
         server = self.start()
@@ -85,33 +75,6 @@ class SlowDiskTest(unittest.TestCase):
         self.assertLess(longest, 1.0)
         for _ in range(60):
             self.assertEqual(putting.reply().word, b"INSERTED")
-
-    def test_a_job_whose_ttr_is_over_before_its_body_is_read_is_ready_again(self):
-        server = self.start_with_bodies_in_files()
-        client = server.connect()
-        rule = self.hold_reads()
-        client.send(b"reserve\r\n")
-        rule.wait("seen")
-        while server.connect().stats()["current-jobs-reserved"] != "0":
-            time.sleep(0.05)
-        rule.stop()
-        self.assertEqual(client.reply(), _FAILED)
-        self.assertIn("the ttr of job 1 was over before its body was read", server.log())
-        self.assertEqual(client.call(b"reserve").number(), 1)
-
-    def test_a_job_of_a_client_that_goes_away_meanwhile_is_ready_again(self):
-        server = self.start_with_bodies_in_files()
-        client, other = server.connect(), server.connect()
-        rule = self.hold_reads()
-        client.send(b"reserve\r\n")
-        rule.wait("seen")
-        client.close()
-        other.send(b"reserve\r\n")
-        rule.stop()
-        self.assertIn(other.reply().number(), (1, 2))
-        while other.stats()["current-jobs-reserved"] != "1":
-            time.sleep(0.01)
-        self.assertEqual(other.stats()["current-jobs-ready"], str(_JOBS - 1))
 
     def test_sigterm_while_a_body_is_read(self):
         server = self.start_with_bodies_in_files()

@@ -8,17 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
 import daemon
 import side_by_side
 from daemon import HOST
-from protocol_case import said
-from wire import Connection
-
-_CARILLON_ONLY = "beanstalkd has other flags and other messages"
+from wire import Connection, said
 
 
 def _run(*arguments: str, program: str = ""):
@@ -33,13 +28,7 @@ def _run(*arguments: str, program: str = ""):
     return done.returncode, done.stdout, done.stderr
 
 
-@unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
-class RefusalTest(unittest.TestCase):
-    def setUp(self):
-        self._directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self._directory.cleanup)
-        self.data = os.path.join(self._directory.name, "data")
-
+class RefusalTest(daemon.DataCase):
     def refuses(self, naming: str, *arguments: str) -> None:
         """The program fails with exactly one line on standard error, which names the culprit."""
         code, _, errors = _run(*arguments)
@@ -132,7 +121,7 @@ class RefusalTest(unittest.TestCase):
             second.connect().put(b"x")
 
     def test_an_impossible_data_directory(self):
-        file = os.path.join(self._directory.name, "file")
+        file = os.path.join(self.folder, "file")
         with open(file, "w", encoding="ascii") as f:
             f.write("not a directory")
         for path in (file, os.path.join(file, "data"), "/proc/carillon"):
@@ -169,15 +158,13 @@ class RefusalTest(unittest.TestCase):
             server.connect().put(b"x")
 
 
-class DrainingTest(unittest.TestCase):
+class DrainingTest(daemon.DataCase):
     def test_sigusr1_drains_for_good(self):
-        with daemon.subject_in_memory() as server:
+        with daemon.carillon_beanstalkd() as server:
             c = server.connect()
             job = c.put(b"x")
             server.process.send_signal(signal.SIGUSR1)
-            deadline = time.monotonic() + 10
-            while c.stats()["draining"] != "true":
-                self.assertLess(time.monotonic(), deadline)
+            self.wait_until(lambda: c.stats()["draining"] == "true")
             # The body is read before the answer, whatever is in it.
             c.send(b"put 0 0 60 14\r\nlist-tube-used\r\nlist-tube-used\r\n")
             self.assertEqual([c.reply(), c.reply()], [said(b"DRAINING"), said(b"USING default")])
@@ -193,24 +180,10 @@ class DrainingTest(unittest.TestCase):
             self.assertEqual(c.call(b"put 0 0 60 1", b"x"), said(b"DRAINING"))
             self.assertEqual(c.stats()["total-jobs"], "1")
 
-    @unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
-    def test_the_durable_server_drains_too(self):
-        with tempfile.TemporaryDirectory() as data, daemon.carillon_serve(data) as server:
-            c = server.connect()
-            server.process.send_signal(signal.SIGUSR1)
-            deadline = time.monotonic() + 10
-            while c.stats()["draining"] != "true":
-                self.assertLess(time.monotonic(), deadline)
-            for line in (b"put 0 0 60 1", b"put-ms 0 0 60000 1", b"put-at 0 0 60000 1"):
-                self.assertEqual(c.call(line, b"x"), said(b"DRAINING"))
 
-
-@unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
-class LogTest(unittest.TestCase):
+class LogTest(daemon.DataCase):
     def test_each_line_is_an_object_on_request(self):
-        with tempfile.TemporaryDirectory() as data, daemon.carillon_serve(
-            data, "--log-format", "json"
-        ) as server:
+        with daemon.carillon_serve(self.data, "--log-format", "json") as server:
             server.connect().put(b"x")
             self.assertEqual(server.terminate(), 0)
             lines = [json.loads(line) for line in server.log().splitlines()]
@@ -226,8 +199,7 @@ class LogTest(unittest.TestCase):
         self.assertIn('"xml": write text or json', errors)
 
 
-@unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
-class TerminationTest(unittest.TestCase):
+class TerminationTest(daemon.DataCase):
     def test_sigterm_ends_with_exit_code_0(self):
         with daemon.carillon_beanstalkd() as server:
             waiting = server.connect()
@@ -241,15 +213,13 @@ class TerminationTest(unittest.TestCase):
         """When a terminal closes, the kernel sends SIGHUP, and the shell sends it once more. Other
         programs send it after SIGTERM."""
         for first, name in ((signal.SIGHUP, "SIGHUP"), (signal.SIGTERM, "SIGTERM")):
-            with self.subTest(name), tempfile.TemporaryDirectory() as data, daemon.carillon_serve(
-                data
-            ) as server:
+            with self.subTest(name), daemon.carillon_serve(self.data) as server:
                 job = server.connect().put(b"x" * 60_000)
                 # A client that takes none of its replies prolongs the stop, so that the second
                 # signal comes during it.
                 server.connect().send(b"peek %d\r\n" % job * 1000)
                 server.process.send_signal(first)
-                self._wait_for_line(server, f"stopping ({name})")
+                self.wait_for_line(server, f"stopping ({name})")
                 server.process.send_signal(signal.SIGHUP)
                 self.assertEqual(server.process.wait(20), 0)
                 self.assertTrue(server.log().endswith("stopped\n"), server.log())
@@ -274,54 +244,39 @@ class TerminationTest(unittest.TestCase):
             self.assertEqual(server.terminate(), 0)
             self.assertIn("stopping (SIGTERM)", server.log())
 
-    def _wait_for_line(self, server, text):
-        deadline = time.monotonic() + 20
-        while text not in server.log():
-            self.assertIsNone(server.process.poll(), server.log())
-            self.assertLess(time.monotonic(), deadline, server.log())
-            time.sleep(0.002)
-
     def test_jobs_acknowledged_before_sigterm_are_kept(self):
-        with tempfile.TemporaryDirectory() as data:
-            with daemon.carillon_serve(data) as server:
-                c = server.connect()
-                c.send(b"".join(b"put 0 0 60 4\r\n%04d\r\n" % n for n in range(5000)))
-                acknowledged = {c.reply().number(): n for n in range(100)}
-                self.assertEqual(server.terminate(), 0)
-                # Jobs that were answered later, before the connection closed, count as well.
-                rest = [line for line in c.wait_for_end().split(b"\r\n") if line]
-                acknowledged.update(
-                    {int(line.split(b" ")[1]): 100 + n for n, line in enumerate(rest)}
-                )
-            with daemon.carillon_serve(data) as server:
-                c = server.connect()
-                for job, n in acknowledged.items():
-                    self.assertEqual(c.call(b"peek %d" % job).body, b"%04d" % n)
+        with daemon.carillon_serve(self.data) as server:
+            c = server.connect()
+            c.send(b"".join(b"put 0 0 60 4\r\n%04d\r\n" % n for n in range(5000)))
+            acknowledged = {c.reply().number(): n for n in range(100)}
+            self.assertEqual(server.terminate(), 0)
+            # Jobs that were answered later, before the connection closed, count as well.
+            rest = [line for line in c.wait_for_end().split(b"\r\n") if line]
+            acknowledged.update({int(line.split(b" ")[1]): 100 + n for n, line in enumerate(rest)})
+        with daemon.carillon_serve(self.data) as server:
+            c = server.connect()
+            for job, n in acknowledged.items():
+                self.assertEqual(c.call(b"peek %d" % job).body, b"%04d" % n)
 
     def test_sigterm_as_soon_as_it_listens(self):
-        with tempfile.TemporaryDirectory() as data:
-            for _ in range(10):
-                with daemon.carillon_serve(data) as server:
-                    self.assertEqual(server.terminate(), 0)
+        for _ in range(10):
+            with daemon.carillon_serve(self.data) as server:
+                self.assertEqual(server.terminate(), 0)
 
     def test_sigusr1_as_soon_as_it_listens(self):
-        with tempfile.TemporaryDirectory() as data:
-            for _ in range(10):
-                with daemon.carillon_serve(data) as server:
-                    server.process.send_signal(signal.SIGUSR1)
-                    # The loop may meet the connection before the signal, and the signal soon after.
-                    client = server.connect()
-                    deadline = time.monotonic() + 10
-                    while client.stats()["draining"] != "true":
-                        self.assertLess(time.monotonic(), deadline, "the signal was lost")
+        for _ in range(10):
+            with daemon.carillon_serve(self.data) as server:
+                server.process.send_signal(signal.SIGUSR1)
+                # The loop may meet the connection before the signal, and the signal soon after.
+                client = server.connect()
+                self.wait_until(lambda: client.stats()["draining"] == "true")
 
     def test_sigterm_while_nothing_happens(self):
-        with tempfile.TemporaryDirectory() as data, daemon.carillon_serve(data) as server:
+        with daemon.carillon_serve(self.data) as server:
             self.assertEqual(server.terminate(), 0)
 
 
-@unittest.skipIf(daemon.stand_in(), "these are flags of `carillon beanstalkd`")
-class BeanstalkdFlagsTest(unittest.TestCase):
+class BeanstalkdFlagsTest(daemon.DataCase):
     def test_version_and_help(self):
         code, out, _ = _run("beanstalkd", "-v")
         self.assertEqual(code, 0)
@@ -344,59 +299,58 @@ class BeanstalkdFlagsTest(unittest.TestCase):
         ) as server:
             self.assertEqual(server.connect().stats()["max-job-size"], "100")
 
+    def test_z_is_64_mebibytes_at_most(self):
+        for size, most in (("1000000", "1000000"), ("2000000000", "67108864"), ("0", "0")):
+            with daemon.carillon_beanstalkd("-z", size) as server:
+                self.assertEqual(server.connect().stats()["max-job-size"], most)
+
     def test_flags_without_an_effect(self):
         with daemon.carillon_beanstalkd("-c", "-n", "-s", "10485760"):
             pass
 
     def test_b_keeps_the_jobs(self):
         for flags in ((), ("-f", "0"), ("-f0",), ("-f", "50"), ("-F",)):
-            with tempfile.TemporaryDirectory() as data:
-                with daemon.carillon_beanstalkd("-b", data, *flags) as server:
-                    job = server.connect().put(b"kept")
-                    self.assertEqual(server.terminate(), 0)
-                with daemon.carillon_beanstalkd("-b", data, *flags) as server:
-                    self.assertEqual(server.connect().call(b"peek %d" % job).body, b"kept")
+            with daemon.carillon_beanstalkd("-b", self.data, *flags) as server:
+                job = server.connect().put(b"kept")
+                self.assertEqual(server.terminate(), 0)
+            with daemon.carillon_beanstalkd("-b", self.data, *flags) as server:
+                self.assertEqual(server.connect().call(b"peek %d" % job).body, b"kept")
 
     def test_without_b_nothing_is_kept(self):
-        with tempfile.TemporaryDirectory() as somewhere:
-            arguments = lambda port: [
-                daemon.carillon_path(),
-                "beanstalkd",
-                "-l",
-                HOST,
-                "-p",
-                str(port),
-            ]
-            server = daemon.Server(arguments, cwd=somewhere)
-            with server:
-                server.connect().put(b"x")
-                self.assertEqual(server.terminate(), 0)
-            self.assertEqual(os.listdir(somewhere), [])
+        arguments = lambda port: [
+            daemon.carillon_path(),
+            "beanstalkd",
+            "-l",
+            HOST,
+            "-p",
+            str(port),
+        ]
+        server = daemon.Server(arguments, cwd=self.folder)
+        with server:
+            server.connect().put(b"x")
+            self.assertEqual(server.terminate(), 0)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_unix_socket(self):
-        with tempfile.TemporaryDirectory() as directory:
-            path = os.path.join(directory, "socket")
-            process = subprocess.Popen(
-                [daemon.carillon_path(), "beanstalkd", "-l", f"unix:{path}"],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            try:
-                with _connect_when_listening(path) as c:
-                    job = c.put(b"x")
-                    self.assertEqual(c.call(b"reserve").number(), job)
-            finally:
-                process.terminate()
-                self.assertEqual(process.wait(20), 0)
+        path = os.path.join(self.folder, "socket")
+        process = subprocess.Popen(
+            [daemon.carillon_path(), "beanstalkd", "-l", f"unix:{path}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            with _connect_when_listening(path) as c:
+                job = c.put(b"x")
+                self.assertEqual(c.call(b"reserve").number(), job)
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(20), 0)
 
     def test_called_by_the_name_beanstalkd(self):
-        with tempfile.TemporaryDirectory() as directory:
-            name = os.path.join(directory, "beanstalkd")
-            os.symlink(os.path.realpath(daemon.carillon_path()), name)
-            with daemon.Server(
-                lambda port: [name, "-l", HOST, "-p", str(port), "-z", "77"]
-            ) as server:
-                self.assertEqual(server.connect().stats()["max-job-size"], "77")
+        name = os.path.join(self.folder, "beanstalkd")
+        os.symlink(os.path.realpath(daemon.carillon_path()), name)
+        with daemon.Server(lambda port: [name, "-l", HOST, "-p", str(port), "-z", "77"]) as server:
+            self.assertEqual(server.connect().stats()["max-job-size"], "77")
 
     def test_it_listens_within_a_tenth_of_a_second(self):
         """The test suites of clients wait no longer. The best of ten starts counts, because other

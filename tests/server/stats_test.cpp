@@ -4,10 +4,14 @@
 #include "server/beanstalk/stats.h"
 
 #include <gtest/gtest.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include <map>
+#include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "test_server.h"
@@ -105,7 +109,52 @@ TEST(Stats, HasBeanstalkdsFieldsInTheirOrderAndThenItsOwn) {
                                              "lateness-p50-ms",
                                              "lateness-p99-ms",
                                              "lateness-max-ms"};
-  EXPECT_EQ(read(client.say("stats\r\n")).names, expected);
+  Fields stats = read(client.say("stats\r\n"));
+  EXPECT_EQ(stats.names, expected);
+  utsname system{};
+  ::uname(&system);
+  EXPECT_EQ(stats.values["pid"], std::to_string(::getpid()));
+  EXPECT_EQ(stats.values["hostname"], "\"" + std::string(system.nodename) + "\"");
+  EXPECT_EQ(stats.values["os"], "\"" + std::string(system.version) + "\"");
+  EXPECT_EQ(stats.values["platform"], "\"" + std::string(system.machine) + "\"");
+  EXPECT_TRUE(std::regex_match(stats.values["rusage-utime"], std::regex("[0-9]+[.][0-9]{6}")));
+}
+
+TEST(Stats, EachCommandHasItsCounter) {
+  const std::pair<std::string, std::string> lines[] = {
+      {"put", "put 0 0 60 1\r\nx"},
+      {"peek", "peek 1"},
+      {"peek-ready", "peek-ready"},
+      {"peek-delayed", "peek-delayed"},
+      {"peek-buried", "peek-buried"},
+      {"reserve", "reserve"},
+      {"reserve-with-timeout", "reserve-with-timeout 0"},
+      {"delete", "delete 1"},
+      {"release", "release 1 0 0"},
+      {"use", "use default"},
+      {"watch", "watch default"},
+      {"ignore", "ignore default"},
+      {"bury", "bury 1 0"},
+      {"kick", "kick 1"},
+      {"touch", "touch 1"},
+      {"stats", "stats"},
+      {"stats-job", "stats-job 1"},
+      {"stats-tube", "stats-tube default"},
+      {"list-tubes", "list-tubes"},
+      {"list-tube-used", "list-tube-used"},
+      {"list-tubes-watched", "list-tubes-watched"},
+      {"pause-tube", "pause-tube default 0"}};
+  for (const auto& [name, line] : lines) {
+    TestServer server;
+    Client client(server);
+    server.engine.put(server.engine.connect(), server.now, {.ttr = 60'000}, "x");
+    client.say(line + "\r\n");
+    auto stats = read(Client(server).say("stats\r\n")).values;
+    for (const auto& [other, unused] : lines) {
+      const int count = (name == other ? 1 : 0) + (other == "stats" ? 1 : 0);
+      EXPECT_EQ(stats["cmd-" + other], std::to_string(count)) << name << ": " << other;
+    }
+  }
 }
 
 TEST(Stats, CountsJobsConnectionsAndCommands) {

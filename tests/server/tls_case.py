@@ -1,11 +1,8 @@
 """What tests of TLS have in common: a server with a certificate, and its clients."""
 
 import contextlib
-import os
 import ssl
 import tempfile
-import time
-import unittest
 
 import daemon
 from certificates import Authority
@@ -30,7 +27,7 @@ def wait_for_end(connection, seconds=20.0):
     return received
 
 
-class TlsCase(unittest.TestCase):
+class TlsCase(daemon.DataCase):
     @classmethod
     def setUpClass(cls):
         cls._folder = tempfile.TemporaryDirectory(prefix="carillon-tls.")
@@ -40,12 +37,6 @@ class TlsCase(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls._folder.cleanup()
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="carillon-tls.")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.data = os.path.join(self.folder, "data")
 
     def serve(self, *more, certificate=None, key=None):
         files = ["--tls-cert", certificate or self.certificate, "--tls-key", key or self.key]
@@ -61,9 +52,3 @@ class TlsCase(unittest.TestCase):
         connection = TlsConnection(server.address, self.context(**versions))
         self.addCleanup(connection.close)
         return connection
-
-    def wait_for_line(self, server, text):
-        deadline = time.monotonic() + 20
-        while text not in server.log():
-            self.assertLess(time.monotonic(), deadline, server.log())
-            time.sleep(0.002)

@@ -3,20 +3,16 @@ Row Q19 of the product's table."""
 
 import os
 import signal
-import tempfile
-import time
 import unittest
 
 import daemon
 from daemon import run_carillon as carillon
 
 
-class TokensTest(unittest.TestCase):
+class TokensTest(daemon.DataCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="carillon-tokens.")
-        self.addCleanup(folder.cleanup)
-        self.data = os.path.join(folder.name, "data")
-        self.file = os.path.join(folder.name, "tokens")
+        super().setUp()
+        self.file = os.path.join(self.folder, "tokens")
 
     def token(self, name, *more):
         made = carillon("token", "new", "--name", name, "--file", self.file, *more)
@@ -25,12 +21,6 @@ class TokensTest(unittest.TestCase):
 
     def serve(self):
         return daemon.carillon_serve(self.data, "--tokens", self.file)
-
-    def wait_for_line(self, server, text):
-        deadline = time.monotonic() + 20
-        while text not in server.log():
-            self.assertLess(time.monotonic(), deadline, server.log())
-            time.sleep(0.002)
 
     def test_commands_show_the_token(self):
         token = self.token("ci", "--scope", "put", "--tube", "mail")

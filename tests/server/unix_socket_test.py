@@ -7,7 +7,6 @@ import pwd
 import shutil
 import stat
 import subprocess
-import tempfile
 import time
 import unittest
 
@@ -33,14 +32,11 @@ def _run_as_nobody(function) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@unittest.skipIf(daemon.stand_in(), "these are options of `carillon serve`")
-class UnixSocketTest(unittest.TestCase):
+class UnixSocketTest(daemon.DataCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        os.chmod(directory.name, 0o755)
-        self.path = os.path.join(directory.name, "c.sock")
-        self.data = os.path.join(directory.name, "data")
+        super().setUp()
+        os.chmod(self.folder, 0o755)
+        self.path = os.path.join(self.folder, "c.sock")
 
     def command(self, *options: str) -> list:
         return [

@@ -33,6 +33,16 @@ class Reply(NamedTuple):
         return repr(self.line)[1:] + ("" if self.body is None else f" + {self.body!r}"[:300])
 
 
+def said(line: bytes) -> Reply:
+    """A reply without a body."""
+    return Reply(line, None)
+
+
+NOT_FOUND = said(b"NOT_FOUND")
+TIMED_OUT = said(b"TIMED_OUT")
+UNKNOWN_COMMAND = said(b"UNKNOWN_COMMAND")
+
+
 class Connection:
     """A client connection. Not thread-safe; use one per thread.
 
