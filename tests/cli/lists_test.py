@@ -204,10 +204,7 @@ class ListsTest(CliCase):
         self.assertGreater(dues[-1], moment(storm + 1_000_000))
         self.fails(
             "carillon spread: say which jobs, by --due-after and --due-before",
-            "spread",
-            self.tube,
-            "--over",
-            "1h",
+            *f"spread {self.tube} --over 1h".split(),
             code=2,
         )
 
@@ -253,19 +250,13 @@ class ListsTest(CliCase):
         )
         self.fails(
             'carillon list: --state "late": delayed, ready, reserved, buried or dead',
-            "list",
-            self.tube,
-            "--state",
-            "late",
+            *f"list {self.tube} --state late".split(),
             code=2,
         )
         self.fails("carillon list: write the TUBE, too", "list", "--state", "ready", code=2)
         self.fails(
             "carillon move: the two tubes are the same",
-            "move",
-            self.tube,
-            self.tube,
-            "--all",
+            *f"move {self.tube} {self.tube} --all".split(),
             code=2,
         )
 

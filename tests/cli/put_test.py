@@ -126,10 +126,7 @@ class PutTest(CliCase):
         self.assertEqual([listed["id"], listed["attributes"]], [int(job_id), kept])
         self.fails(
             "carillon put: --attributes: not a JSON object",
-            "put",
-            "--attributes",
-            "7",
-            "x",
+            *"put --attributes 7 x".split(),
             code=2,
         )
 

@@ -26,11 +26,7 @@ class ReserveTest(CliCase):
         before = time.monotonic()
         self.fails(
             "carillon reserve: no job within 0.30s",
-            "reserve",
-            "--timeout",
-            "300ms",
-            "--tube",
-            self.tube,
+            *f"reserve --timeout 300ms --tube {self.tube}".split(),
         )
         self.assertGreaterEqual(time.monotonic() - before, 0.3)
 

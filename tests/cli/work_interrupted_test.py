@@ -44,12 +44,7 @@ class SignalTest(WorkCase):
         job_id = self.put("x")
         begun, go_on = self.directory / "begun", self.directory / "go_on"
         worker = self.start(
-            "work",
-            "--tube",
-            self.tube,
-            "--",
-            "sh",
-            "-c",
+            *f"work --tube {self.tube} -- sh -c".split(),
             f"touch {begun}; while [ ! -e {go_on} ]; do sleep 0.01; done",
             start_new_session=True,
         )

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import unittest
 
 from cli_case import SLACK
 from work_case import WorkCase
@@ -93,13 +92,7 @@ class JobTest(WorkCase):
         log = self.directory / "attempts"
         job_id = self.put("--pri", "7", "x")
         worker = self.start_worker(
-            "--backoff",
-            "300ms",
-            "--max-attempts",
-            "4",
-            "--",
-            "sh",
-            "-c",
+            *"--backoff 300ms --max-attempts 4 -- sh -c".split(),
             f"date +%s.%N >> {log}; exit 3",
         )
         self.wait_until(lambda: self.job(job_id)["state"] == "buried", "four attempts")
@@ -178,10 +171,7 @@ class JobTest(WorkCase):
         self.put("a")
         self.carillon("put", "--tube", self.tube + "2", "b")
         done = self.run_carillon(
-            "work",
-            "--tube",
-            self.tube,
-            "--tube",
+            *f"work --tube {self.tube} --tube".split(),
             self.tube + "2",
             "--until-empty",
             "--",
@@ -255,36 +245,6 @@ class AttemptTest(WorkCase):
         return [
             float(re.fullmatch(pattern, line)[1]) for pattern, line in zip(patterns[:-1], lines)
         ]
-
-    def test_a_job_that_was_reserved_and_given_back_has_not_failed(self):
-        job_id = self.put("x")
-        for _ in range(5):
-            # The end of its connection gives the job back.
-            self.carillon("reserve", "--tube", self.tube)
-            self.wait_until(lambda: self.job(job_id)["state"] == "ready", "it is given back")
-        self.assert_dead_at(job_id, [1, 2, 3], "--max-attempts", "3", "--backoff", "10ms")
-
-    def test_a_kicked_job_has_all_its_attempts_again(self):
-        job_id = self.put("x")
-        for _ in range(3):
-            delays = self.assert_dead_at(
-                job_id, [1, 2, 3], "--max-attempts", "3", "--backoff", "200ms"
-            )
-            for delay, most in zip(delays, (0.2, 0.4)):
-                self.assertGreaterEqual(
-                    delay, 0.7 * most
-                )  # at least 0.75, and rounded when printed
-                self.assertLessEqual(delay, most)
-            self.carillon("kick", "--tube", self.tube)
-
-    def test_a_release_by_anybody_is_no_attempt(self):
-        job_id = self.put("x")
-        with self.server.connect() as connection:
-            connection.call(b"watch " + self.tube.encode())
-            for _ in range(2):
-                connection.call(b"reserve")
-                connection.call(f"release {job_id} 0 0".encode())
-        self.assert_dead_at(job_id, [1, 2], "--max-attempts", "2", "--backoff", "10ms")
 
     def test_the_policy_of_the_job_comes_before_that_of_the_worker(self):
         job_id = self.put("--max-attempts", "2", "--backoff", "300ms", "x")

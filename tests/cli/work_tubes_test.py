@@ -1,6 +1,5 @@
 """System tests of `carillon work` on tubes that match a pattern."""
 
-import unittest
 
 from work_case import WorkCase
 

@@ -87,16 +87,6 @@ class HostileClients : public RunningLoop {
   }
 };
 
-TEST_F(HostileClients, KickingManyFarJobs) {
-  start();
-  Peer greedy(tcp_);
-  pipeline(
-      greedy, 200'000, [](int) { return "put 0 86400 60 1\r\nx\r\n"; },
-      [](int n) { return "INSERTED " + number(n + 1) + "\r\n"; });
-  expect_others_are_served_while(
-      [&] { EXPECT_EQ(greedy.say("kick 1000000\r\n", "KICKED 200000\r\n"), "KICKED 200000\r\n"); });
-}
-
 TEST_F(HostileClients, AskingForStatisticsAndListsOf100000Tubes) {
   start();
   Peer greedy(tcp_);
@@ -117,57 +107,6 @@ TEST_F(HostileClients, AskingForStatisticsAndListsOf100000Tubes) {
       EXPECT_TRUE(got.starts_with("---\n- default\n"));
       EXPECT_TRUE(got.ends_with("\n\r\n"));
       EXPECT_EQ(std::count(got.begin(), got.end(), '\n'), 100'004);
-    }
-  });
-}
-
-TEST_F(HostileClients, DeletingFarJobs) {
-  start();
-  Peer greedy(tcp_);
-  pipeline(
-      greedy, 100'000, [](int) { return "put 0 86400 60 1\r\nx\r\n"; },
-      [](int n) { return "INSERTED " + number(n + 1) + "\r\n"; });
-  expect_others_are_served_while([&] {
-    pipeline(
-        greedy, 100'000, [](int n) { return "delete " + number(n + 1) + "\r\n"; },
-        [](int) { return "DELETED\r\n"; });
-  });
-}
-
-TEST_F(HostileClients, Watching30000Tubes) {
-  start();
-  Peer greedy(tcp_);
-  expect_others_are_served_while([&] {
-    pipeline(
-        greedy, 30'000, [](int n) { return "watch t" + number(n) + "\r\n"; },
-        [](int n) {
-          return n < 9'999 ? "WATCHING " + number(n + 2) + "\r\n" : "OUT_OF_MEMORY\r\n";
-        });
-    pipeline(
-        greedy, 2'000, [](int) { return "reserve-with-timeout 0\r\n"; },
-        [](int) { return "TIMED_OUT\r\n"; });
-    pipeline(
-        greedy, 9'999, [](int n) { return "ignore t" + number(n) + "\r\n"; },
-        [](int n) { return "WATCHING " + number(9'999 - n) + "\r\n"; });
-  });
-}
-
-TEST_F(HostileClients, DisconnectingWith200000ReservedJobs) {
-  constexpr int kJobs = 200'000;
-  start();
-  auto greedy = std::make_unique<Peer>(tcp_);
-  pipeline(
-      *greedy, kJobs, [](int) { return "put 0 0 600 1\r\nx\r\nreserve\r\n"; },
-      [](int n) {
-        return "INSERTED " + number(n + 1) + "\r\nRESERVED " + number(n + 1) + " 1\r\nx\r\n";
-      });
-  Peer asking(tcp_);
-  expect_others_are_served_while([&] {
-    greedy.reset();
-    for (std::string stats; stats.find("-ready: 200000\n") == std::string::npos;) {
-      asking.send("stats\r\n");
-      stats = asking.read(std::stoul(asking.read_line().substr(3)) + 2);
-      ASSERT_FALSE(stats.empty());
     }
   });
 }

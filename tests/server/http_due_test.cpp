@@ -30,13 +30,5 @@ TEST_F(HttpDue, CountsTheJobsOfEachSpan) {
   EXPECT_EQ(due("?by=day").at("later").to_number<int>(), 0);
 }
 
-TEST_F(HttpDue, WhatIsWrongIsNamed) {
-  put_for("1h");
-  EXPECT_EQ(ask("GET", "/v1/tubes/mail/due?by=year").value().at("detail"),
-            "?by: \"year\": write one of minute, hour, day");
-  EXPECT_EQ(ask("GET", "/v1/tubes/mail/due?spans=1001").status, 400);
-  EXPECT_EQ(ask("GET", "/v1/tubes/none/due").status, 404);
-}
-
 }  // namespace
 }  // namespace carillon::server::http

@@ -10,7 +10,6 @@
 
 #include "http_fixture.h"
 #include "server/api/long_changes.h"
-#include "server/http/web.h"
 
 namespace carillon::server::http {
 namespace {
@@ -140,12 +139,9 @@ TEST_F(HttpLists, ShowsTheWindowOfAKeyAndWhatHasBecomeOfAJob) {
   EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("reserves"), 1);
 }
 
-TEST_F(HttpLists, RefusesAQueryThatItDoesNotKnow) {
-  for (const char* wrong :
-       {"colour=red", "state=sleeping", "page_size=0", "page_size=1001", "page_token=x",
-        "due_before=tomorrow", "group=", "state=ready&state=ready"})
+TEST_F(HttpLists, RefusesAQueryThatMeansNothing) {
+  for (const char* wrong : {"page_token=x", "group="})
     EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs?" + std::string(wrong)).status, 400) << wrong;
-  EXPECT_EQ(ask("GET", "/v1/tubes?page_size=x").status, 400);
   EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs").status, 200) << "a tube need not exist";
 }
 
@@ -259,19 +255,6 @@ TEST_F(HttpLists, AChangeThatTakesLongGoesOnAsAnOperation) {
   EXPECT_EQ(ids("").size(), 0u);
   EXPECT_EQ(ask("GET", "/v1/operations/2").status, 404);
   EXPECT_EQ(ask("GET", "/v1/operations/x").status, 400);
-}
-
-// The fields of openapi.json: those that are required, and no others.
-TEST_F(HttpLists, AnOperationIsWhatIsDescribed) {
-  for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
-  server.reading_takes_ns = 50'000'000;
-  const json::object told = ask("POST", "/v1/tubes/mail:clear").value().as_object();
-  const json::value api = json::parse(openapi_text());
-  const json::value& schema = api.at("components").at("schemas").at("Operation");
-  for (const auto& [name, value] : told)
-    EXPECT_TRUE(schema.at("properties").as_object().contains(name)) << name;
-  for (const json::value& name : schema.at("required").as_array())
-    EXPECT_TRUE(told.contains(name.as_string())) << name;
 }
 
 TEST_F(HttpLists, AnOperationMayBeStoppedAndTakenUpAgain) {

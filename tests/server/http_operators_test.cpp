@@ -11,9 +11,6 @@
 namespace carillon::server::http {
 namespace {
 
-constexpr queue::Millis kHour = 3'600'000;
-constexpr queue::Millis kDay = 24 * kHour;
-
 // The server's clock starts at 2023-11-14T22:13:20Z.
 class HttpOperators : public HttpSession {
  protected:
@@ -70,25 +67,13 @@ TEST_F(HttpOperators, ADeadJobIsListedAsSuchWithItsStory) {
   put(R"({"retry":{"max_attempts":1}})");
   server.engine.fail(reserve(), server.now, 1, {.error = "\xFF\n\x80"});
   EXPECT_EQ(listed("state=dead").at(0).at("state"), "dead");
+  EXPECT_EQ(listed("state=dead").at(0).at("died"), "attempts");
   EXPECT_EQ(listed("state=buried").size(), 1u);
   EXPECT_EQ(listed("state=ready,delayed,reserved").size(), 0u);
   const json::value attempt = ask("GET", "/v1/jobs/1").value().at("attempts").at(0);
   EXPECT_EQ(attempt.at("worker_base64"), "w7z/");
   EXPECT_EQ(attempt.at("error_base64"), "/wqA");
   EXPECT_EQ(attempt.at("ended"), "failed");
-}
-
-// What is shown may be lost in a crash, and what was changed by others come back.
-TEST_F(HttpOperators, ADeadJobSaysWhyItIsDead) {
-  put(R"({"retry":{"max_attempts":1}})");
-  put(R"({"expires_in":"1s","at_expiry":"dead"})");
-  server.engine.fail(reserve(), server.now, 1, {.error = "no"});
-  pass(2'000);
-  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("died"), "attempts");
-  EXPECT_EQ(ask("GET", "/v1/jobs/2").value().at("died"), "expired");
-  EXPECT_EQ(listed("state=dead").at(0).at("died"), "attempts");
-  put("{}");
-  EXPECT_FALSE(ask("GET", "/v1/jobs/3").value().as_object().contains("died"));
 }
 
 TEST_F(HttpOperators, AReservedJobShowsItsWorkerAndWhenItsLeaseEnds) {
@@ -168,16 +153,6 @@ TEST_F(HttpOperators, OthersAreServedBetweenTheStepsOfAListAndAChange) {
   EXPECT_EQ(next().value().at("changed"), 500);
 }
 
-TEST_F(HttpOperators, AChangeWaitsUntilTheStoreHasRoom) {
-  put_many(1);
-  server.store.is_full = true;
-  EXPECT_EQ(cancel_all().status, 0);
-  EXPECT_EQ(session.wants(), Protocol::Wants::kStore);
-  server.store.is_full = false;
-  feed("");
-  EXPECT_EQ(next().value().at("changed"), 1);
-}
-
 TEST_F(HttpOperators, ARetryMeansTheBuriedUnlessItIsToldWhich) {
   put(R"({"retry":{"max_attempts":1}})");
   server.engine.fail(reserve(), server.now, 1, {});
@@ -206,64 +181,6 @@ TEST_F(HttpOperators, ASpreadGoesOverALongerTimeOfAMonthAtMost) {
             "/over: a time of 60000 ms is not longer than the one in which the jobs are due, of "
             "60000 ms");
   EXPECT_EQ(why("31d"), "/over: a time of 2678400000 ms is too long: the most are 30 days");
-}
-
-TEST_F(HttpOperators, ATubeForWhichNothingHoldsAnyMoreIsForgotten) {
-  ask("PATCH", "/v1/tubes/mail",
-      R"({"limits":{"max_running":1},"retry":{"max_attempts":5},"retention":"1d"})");
-  EXPECT_EQ(ask("GET", "/v1/tubes/mail").status, 200);
-  ask("PATCH", "/v1/tubes/mail", R"({"limits":null,"retry":null,"retention":null})");
-  EXPECT_EQ(ask("GET", "/v1/tubes/mail").status, 404);
-}
-
-TEST_F(HttpOperators, SettingsOfATubeApplyToItsJobs) {
-  ask("PATCH", "/v1/tubes/mail",
-      R"({"limits":{"max_running":1},"retry":{"max_attempts":1},"retention":"7d"})");
-  put(R"({"body":"a"})");
-  put(R"({"body":"b"})");
-  const queue::ClientId worker = reserve();
-  EXPECT_EQ(ask("POST", "/v1/tubes/mail:reserve").value().at("jobs").as_array().size(), 0u);
-  server.engine.fail(worker, server.now, 1, {});
-  EXPECT_EQ(ask("POST", "/v1/tubes/mail:reserve").value().at("jobs").as_array().size(), 1u);
-  pass(7 * kDay - 1);
-  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 200);
-  pass(1);
-  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 404);
-}
-
-TEST_F(HttpOperators, AScheduleFollowsTheClocksOfItsZone) {
-  pass(136 * kDay);  // 2024-03-29T22:13:20Z
-  const auto set = [&](std::string_view name, std::string_view fields) {
-    return ask("PUT", fmt::format("/v1/schedules/{}", name), fields).value().at("next").at(0);
-  };
-  EXPECT_EQ(set("daily", R"({"cron":"@daily","time_zone":"Asia/Beirut"})"),
-            "2024-03-31T01:00:00+03:00");
-  pass(kDay);  // the clocks go forward at 1:00Z
-  EXPECT_EQ(set("skip", R"({"cron":"30 2 * * *","time_zone":"Europe/Berlin","gap":"skip"})"),
-            "2024-04-01T02:30:00+02:00");
-  EXPECT_EQ(set("after", R"({"cron":"30 2 * * *","time_zone":"Europe/Berlin"})"),
-            "2024-03-31T03:00:00+02:00");
-  pass(kDay / 2);
-  const auto shown = [&](std::string_view name) {
-    return ask("GET", fmt::format("/v1/schedules/{}", name)).value();
-  };
-  EXPECT_EQ(shown("skip").at("skipped"), 1);
-  EXPECT_EQ(shown("skip").at("fired"), 0);
-  EXPECT_EQ(shown("after").at("fired"), 1);
-  EXPECT_EQ(shown("after").at("last"), "2024-03-31T03:00:00+02:00");
-  EXPECT_EQ(shown("daily").at("fired"), 1);
-  EXPECT_EQ(shown("daily").at("skipped"), 0);
-}
-
-TEST_F(HttpOperators, APausedScheduleSkipsAndHasNoNextTime) {
-  ask("PUT", "/v1/schedules/s", R"({"every":"1h"})");
-  ask("POST", "/v1/schedules/s:pause");
-  EXPECT_EQ(ask("GET", "/v1/schedules/s").value().at("next").as_array().size(), 0u);
-  pass(2 * kHour);
-  ask("POST", "/v1/schedules/s:resume");
-  const json::value shown = ask("GET", "/v1/schedules/s").value();
-  EXPECT_EQ(shown.at("skipped"), 2);
-  EXPECT_EQ(shown.at("next").at(0), "2023-11-15T01:13:20Z");
 }
 
 TEST_F(HttpOperators, WhileTheServerDrainsNoScheduleIsSetOrTriggered) {

@@ -58,6 +58,8 @@ TEST(HttpRequest, IsReadInPieces) {
               "host=localhost content-length=5 hello 3");
   expect_read(kChunked + "2;a=b\r\nhe\r\n3\r\nllo\r\n0\r\n\r\nGET /",
               "host=localhost transfer-encoding=chunked hello 5");
+  expect_read(kPost + "Transfer-Encoding: Chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+              "host=localhost transfer-encoding=Chunked x 0");
   expect_read(kPost + "\r\nGET", "host=localhost  3");
 }
 

@@ -51,6 +51,7 @@ TEST_F(HttpSchedules, FiresIsPausedResumedTriggeredAndDeleted) {
   EXPECT_EQ(get().value().at("fired"), 1);
   EXPECT_EQ(ask("POST", "/v1/schedules/report:pause").status, 204);
   EXPECT_EQ(get().value().at("paused"), true);
+  EXPECT_EQ(get().value().at("next").as_array().size(), 0u);
   pass(3'600'000);
   EXPECT_EQ(get().value().at("fired"), 1);
   EXPECT_EQ(ask("POST", "/v1/schedules/report:resume").status, 204);
@@ -112,11 +113,7 @@ TEST_F(HttpSchedules, RefusesWhatNeverOccurs) {
   EXPECT_EQ(pointer(R"({"every":"1h","job":{"tube":"a b"}})"), "/job/tube");
   EXPECT_EQ(pointer(R"({"every":"1h","job":{"delay":"1s"}})"), "/job/delay");
   EXPECT_EQ(pointer(R"({"every":"1h","spread":"11000d"})"), "/spread");
-  EXPECT_EQ(pointer(R"({"every":"1h","job":{"group":"a b"}})"), "/job/group");
   EXPECT_EQ(pointer(R"({"every":"1h","job":{"at_expiry":"drop"}})"), "/job/at_expiry");
-  EXPECT_EQ(pointer(R"({"every":"1h","job":{"expires_in":"0s"}})"), "/job/expires_in");
-  EXPECT_EQ(pointer(R"({"every":"1h","job":{"retry":{"backoff":{"jitter":101}}}})"),
-            "/job/retry/backoff/jitter");
   EXPECT_EQ(set(R"({"every":"1h"})", "a%20b").status, 400);
   EXPECT_EQ(get().status, 404);
 }

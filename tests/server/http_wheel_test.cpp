@@ -84,11 +84,5 @@ TEST_F(HttpWheel, AStormIsSeen) {
   EXPECT_NEAR(storm.at("share").to_number<double>(), 50.0 / 60, 1e-9);
 }
 
-TEST_F(HttpWheel, AWheelIsOfOneTube) {
-  EXPECT_EQ(ask("GET", "/v1/wheel").detail(), "?tube: is needed: The tube.");
-  EXPECT_EQ(ask("GET", "/v1/wheel?tube=mail&x=1").status, 400);
-  EXPECT_EQ(ask("GET", "/v1/wheel?tube=none").detail(), "there is no tube \"none\"");
-}
-
 }  // namespace
 }  // namespace carillon::server::http

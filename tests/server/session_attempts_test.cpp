@@ -57,16 +57,6 @@ TEST_F(SessionAttempts, ThePolicyOfItsTubeIsAmongTheStatsOfAJob) {
   EXPECT_EQ(client.say("fail-job 1 0 delay=3s max-attempts=2\r\n\r\n"), "AGAIN 1 3000\r\n");
 }
 
-// What a job names is a policy of its own, also if all of it is 0.
-TEST_F(SessionAttempts, AJobMayHaveNoBoundThoughItsTubeHasOne) {
-  set({.retry = {.max_attempts = 1, .lost_fails = true}});
-  client.say("put-job 1 max-attempts=0\r\na\r\nput-job 1 lost=returns\r\nb\r\n");
-  EXPECT_EQ(stat("max-attempts"), "0");
-  client.say("reserve\r\nreserve\r\n");
-  EXPECT_EQ(client.say("fail-job 1 0\r\n\r\nfail-job 2 0\r\n\r\n"), "AGAIN 1 0\r\nAGAIN 1 0\r\n");
-  EXPECT_TRUE(server.engine.job_stats(server.now, 1)->record.extras->retry.counts_empty);
-}
-
 TEST_F(SessionAttempts, ATubeThatIsDrainedRefusesPuts) {
   set({.refuses_puts = true});
   EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\n"), "DRAINING\r\n");
@@ -96,21 +86,6 @@ TEST_F(SessionAttempts, ARateOfPutsRefusesMoreOfThem) {
             std::string::npos);
   set({});
   EXPECT_EQ(client.say("put-job 1\r\nd\r\n"), "INSERTED 4\r\n");
-}
-
-TEST_F(SessionAttempts, ARetentionDeletesTheDeadAndLeavesTheBuried) {
-  set({.retry = {.max_attempts = 1}, .retention = 604'800'000});
-  client.say("put 0 0 60 1\r\na\r\nput 0 0 60 1\r\nb\r\nreserve-job 1\r\nreserve-job 2\r\n");
-  EXPECT_EQ(client.say("bury 1 0\r\n"), "BURIED\r\n");
-  EXPECT_EQ(client.say("fail-job 2 0\r\n\r\n"), "DEAD 1\r\n");
-  server.pass(604'799'999);
-  EXPECT_EQ(client.say("peek 2\r\n"), "FOUND 2 1\r\nb\r\n");
-  server.pass(1);
-  EXPECT_EQ(client.say("peek 2\r\n"), "NOT_FOUND\r\n");
-  EXPECT_EQ(client.say("peek 1\r\n"), "FOUND 1 1\r\na\r\n");
-  EXPECT_NE(client.say("stats-tube default\r\n")
-                .find("\nretention-ms: 604800000\ntotal-dead-deleted: 1\n"),
-            std::string::npos);
 }
 
 // YAML is UTF-8, and has no control characters but as escapes (YAML 1.2.2, 5.1).
@@ -163,7 +138,10 @@ TEST_F(SessionAttempts, ACancelOfAReservedJobIsAskedForAndItsWorkerIsTold) {
 }
 
 TEST_F(SessionAttempts, ATubeHasLimits) {
-  set({.limits = {.max_running = 1, .rate = 100, .period = 60'000, .burst = 5}});
+  set({.limits = {.max_running = 1, .rate = 100, .period = 60'000, .burst = 5},
+       .retention = 604'800'000});
+  EXPECT_EQ(field("stats-tube default", "retention-ms"), "604800000");
+  EXPECT_EQ(field("stats-tube default", "total-dead-deleted"), "0");
   EXPECT_EQ(field("stats-tube default", "max-running"), "1");
   EXPECT_EQ(field("stats-tube default", "rate"), "100");
   EXPECT_EQ(field("stats-tube default", "rate-period-ms"), "60000");

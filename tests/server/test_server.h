@@ -26,7 +26,7 @@ namespace carillon::server::beanstalk {
 
 // A store whose appends, syncs, scans or reads fail, of records or of bodies, or whose bodies are
 // not at hand, while the test says so.
-class BreakableStore : public queue::Store {
+class BreakableStore : public queue::MemoryStore {
  public:
   bool appends_fail = false;
   int fail_after = -1;  // appends fail after this many more; -1: they do not
@@ -49,7 +49,7 @@ class BreakableStore : public queue::Store {
   queue::Sequence append(const queue::Changes& changes) override {
     if (appends_fail || fail_after == 0) throw queue::StoreError("no space left on device");
     if (fail_after > 0) --fail_after;
-    return store_.append(changes);
+    return MemoryStore::append(changes);
   }
   bool has_room() override {
     ++asked;
@@ -58,22 +58,21 @@ class BreakableStore : public queue::Store {
   queue::Sequence sync() override {
     while (syncs_wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (syncs_fail) throw queue::StoreError("input/output error");
-    return store_.sync();
+    return MemoryStore::sync();
   }
   void write() override {
     if (syncs_fail) throw queue::StoreError("input/output error");
   }
   std::string failure() const override { return failed_ ? "a table cannot be written" : ""; }
   void on_failure(const std::function<void()>& call) override { on_failure_ = call; }
-  queue::Recovered recover() const override { return store_.recover(); }
   std::optional<queue::JobRecord> find(queue::JobId id) const override {
     if (records_fail) throw queue::StoreError("input/output error");
-    return store_.find(id);
+    return MemoryStore::find(id);
   }
   std::string body(queue::JobId id, std::uint32_t piece = 0) const override {
     if (bodies_fail) throw queue::StoreError("input/output error");
     if (bodies_are_damaged) throw queue::StoreDamage("checksum mismatch");
-    return store_.body(id, piece);
+    return MemoryStore::body(id, piece);
   }
   std::optional<std::string> body_at_hand(queue::JobId id, std::uint32_t piece = 0) const override {
     if (bodies_are_on_disk) return std::nullopt;
@@ -82,24 +81,10 @@ class BreakableStore : public queue::Store {
   std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from,
                                          std::size_t limit) const override {
     if (scans_fail) throw queue::StoreError("input/output error");
-    return store_.scan_due(tube, from, limit);
+    return MemoryStore::scan_due(tube, from, limit);
   }
-  std::vector<queue::JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
-                                            std::size_t limit) const override {
-    return store_.scan_buried(tube, from, limit);
-  }
-  std::optional<queue::KeyRecord> find_key(std::uint32_t tube,
-                                           std::string_view key) const override {
-    return store_.find_key(tube, key);
-  }
-  std::vector<queue::KeyRecord> scan_ended_keys(queue::UtcMs from,
-                                                std::size_t limit) const override {
-    return store_.scan_ended_keys(from, limit);
-  }
-  std::vector<queue::Attempt> story(queue::JobId id) const override { return store_.story(id); }
 
  private:
-  queue::MemoryStore store_;
   std::atomic<bool> failed_ = false;
   std::function<void()> on_failure_;
 };
