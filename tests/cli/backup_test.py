@@ -122,6 +122,21 @@ class WholeBackupTest(BackupCase):
         self.assertGreater(copy.put(b"new"), max(jobs))
         self.assertEqual(client.call(b"delete %d" % later).line, b"DELETED")
 
+    def test_a_server_on_a_backup(self):
+        self.put("one")
+        self.carillon("backup", self.target)
+        copy = self.opened(self.target)
+        copy.connect().put(b"two")
+        second = str(self.directory / "second")
+        address = f"{daemon.HOST}:{copy.port}"
+        self.carillon("backup", second, "--server", address)
+        bodies = set()
+        of_second = self.opened(second).connect()
+        of_second.call(b"watch " + self.tube.encode())
+        for _ in range(2):
+            bodies.add(of_second.call(b"reserve-with-timeout 0").body)
+        self.assertEqual(bodies, {b"one", b"two"})
+
     def test_one_after_the_other(self):
         for number in range(5):
             line = self.carillon("backup", f"{self.target}-{number}/")

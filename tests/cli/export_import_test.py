@@ -41,10 +41,13 @@ def jobs_of(path):
 class ExportImportTest(CliCase):
     def setUp(self):
         super().setUp()
-        directory = self.enterContext(tempfile.TemporaryDirectory())
-        self.first = self.enterContext(daemon.carillon_serve(os.path.join(directory, "1")))
-        self.second = self.enterContext(daemon.carillon_serve(os.path.join(directory, "2")))
+        self.first, self.second = self.a_server(), self.a_server()
         self.out = self.directory / "jobs.jsonl"
+
+    def a_server(self, *options):
+        """A server with a directory of its own, besides the one of the class."""
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        return self.enterContext(daemon.carillon_serve(directory, *options))
 
     def at(self, server):
         return "--server", f"{daemon.HOST}:{server.port}"
@@ -197,10 +200,7 @@ class ExportImportTest(CliCase):
         return sorted(settings, key=json.dumps), schedules
 
     def test_settings_and_schedules_come_along(self):
-        directory = self.enterContext(tempfile.TemporaryDirectory())
-        options = ("--max-job-size", "3M")
-        self.first = self.enterContext(daemon.carillon_serve(directory + "/1", *options))
-        self.second = self.enterContext(daemon.carillon_serve(directory + "/2", *options))
+        self.first, self.second = (self.a_server("--max-job-size", "3M") for _ in range(2))
         c = self.first.connect()
         c.call(b"use full")
         for number in range(3):
@@ -291,21 +291,18 @@ class ExportImportTest(CliCase):
                 self.assertEqual(part.read_text().splitlines(keepends=True), whole)
 
     def test_bodies_that_fit_into_no_batch(self):
-        with tempfile.TemporaryDirectory() as directory:
-            options = ("--max-job-size", "3M")
-            first = self.enterContext(daemon.carillon_serve(directory + "/1", *options))
-            second = self.enterContext(daemon.carillon_serve(directory + "/2", *options))
-            c = first.connect()
-            bodies = [random.randbytes(size) for size in (70_000, 262_144, 262_145, 2_000_000)]
-            for number, body in enumerate(bodies):
-                self.put(c, f"delay={FAR}ms" + (" key=own" if number == 3 else ""), body)
-            self.export(first, self.out)
-            self.assertEqual(self.import_file(self.out, server=second)["jobs"], 4)
-            summary = self.import_file(self.out, server=second)
-            self.assertEqual((summary["jobs"], summary["already"] + summary["exist"]), (0, 4))
-            c = second.connect()
-            found = [c.call(b"peek %d" % job_id) for job_id in range(1, 12)]
-            self.assertEqual([r.body for r in found if r.body is not None], bodies)
+        first, second = (self.a_server("--max-job-size", "3M") for _ in range(2))
+        c = first.connect()
+        bodies = [random.randbytes(size) for size in (70_000, 262_144, 262_145, 2_000_000)]
+        for number, body in enumerate(bodies):
+            self.put(c, f"delay={FAR}ms" + (" key=own" if number == 3 else ""), body)
+        self.export(first, self.out)
+        self.assertEqual(self.import_file(self.out, server=second)["jobs"], 4)
+        summary = self.import_file(self.out, server=second)
+        self.assertEqual((summary["jobs"], summary["already"] + summary["exist"]), (0, 4))
+        c = second.connect()
+        found = [c.call(b"peek %d" % job_id) for job_id in range(1, 12)]
+        self.assertEqual([r.body for r in found if r.body is not None], bodies)
 
     def test_an_export_that_was_cut_off_goes_on(self):
         chance = random.Random(7)
@@ -489,8 +486,7 @@ class ExportImportTest(CliCase):
         self.out.write_text("".join(json.dumps(job) + "\n" for job in jobs))
 
     def test_large_bodies_behind_the_same_first_line_are_all_put(self):
-        directory = self.enterContext(tempfile.TemporaryDirectory())
-        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        server = self.a_server("--max-job-size", "1M")
         for letter, jobs in (("a", (2, 0)), ("b", (1, 1)), ("b", (0, 2))):
             self.write({"body": "first"}, {"body": letter * 300_000})
             summary = self.import_file(self.out, server=server)
@@ -500,8 +496,7 @@ class ExportImportTest(CliCase):
         self.assertEqual(bodies, [b"first", b"a" * 300_000, b"b" * 300_000])
 
     def test_a_large_body_without_a_key_gets_one_and_that_is_said(self):
-        directory = self.enterContext(tempfile.TemporaryDirectory())
-        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        server = self.a_server("--max-job-size", "1M")
         self.write({"body": "L" * 300_000}, {"body": "M" * 300_000, "key": "mine"}, {"body": "s"})
         arguments = ("import", str(self.out), *self.at(server))
         done = self.run_carillon(*arguments)
@@ -539,8 +534,7 @@ class ExportImportTest(CliCase):
         self.assertEqual(there.stats()["total-jobs"], "1")
 
     def test_a_line_by_hand_that_expires_before_it_is_due_is_refused(self):
-        directory = self.enterContext(tempfile.TemporaryDirectory())
-        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        server = self.a_server("--max-job-size", "1M")
         late, later = "2031-01-01T00:00:00Z", "2031-01-01T01:00:00Z"
         for times in (
             {"delay": "1h", "expires_in": "30m"},
@@ -581,8 +575,7 @@ class ExportImportTest(CliCase):
         self.assertNotEqual(slow["puts_too_fast"], 0)
 
     def test_a_buried_job_that_replaces_another_is_buried(self):
-        directory = self.enterContext(tempfile.TemporaryDirectory())
-        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        server = self.a_server("--max-job-size", "1M")
         c = server.connect()
         ids = [self.put(c, f"key={key}", b"old") for key in "ab"]
         self.write(
@@ -685,8 +678,7 @@ class ExportImportTest(CliCase):
 
     def test_a_file_that_begins_as_another_one_goes_in_by_a_token(self):
         self.write({"body": "first"}, {"body": "monday"}, {"tube": "img", "body": "m" * 300_000})
-        directory = self.enterContext(tempfile.TemporaryDirectory())
-        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        server = self.a_server("--max-job-size", "1M")
         self.assertEqual(self.import_file(self.out, server=server)["jobs"], 3)
         self.write({"body": "first"}, {"body": "tuesday"})
         self.fails(

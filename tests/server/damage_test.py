@@ -1,7 +1,6 @@
 """A bit that is flipped in a file of a stopped server: the next one hands out all other jobs, and
 its log says what is damaged, also what no client has met."""
 
-import json
 import os
 import unittest
 import urllib.request
@@ -72,11 +71,9 @@ class DamageTest(daemon.DataCase):
 
     def test_a_file_that_a_scan_goes_around_counts_at_once(self):
         self.flip(b"index")
-        server = self.enterContext(
-            daemon.carillon_serve(self.data, "--scrub", "1", "--http", f"{daemon.HOST}:0")
-        )
+        server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "1"))
         http = f"http://{daemon.HOST}:{server.http_port()}"
-        urllib.request.urlopen(f"{http}/v1/tubes/default/jobs?page_size=1000").close()
+        server.ask("GET", "/v1/tubes/default/jobs?page_size=1000")
         self.await_log(server, "is gone around from now on")
         with urllib.request.urlopen(f"{http}/metrics") as answer:
             self.assertIn(b"\ncarillon_damaged_files 1\n", answer.read())
@@ -98,25 +95,14 @@ class DamageTest(daemon.DataCase):
     def test_lists_and_changes_say_that_damage_hides_jobs(self):
         self.flip(b"index")
         server = self.enterContext(daemon.carillon_serve(self.data, "--scrub", "0"))
-        at = f"http://{daemon.HOST}:{server.http_port()}"
         pages, url = [], "/v1/tubes/default/jobs?page_size=1000"
-        token = ""
-        while token is not None:
-            with urllib.request.urlopen(
-                f"{at}{url}&page_token={token}" if token else at + url
-            ) as page:
-                pages.append(json.load(page))
-            token = pages[-1]["next_page_token"]
+        while not pages or (token := pages[-1]["next_page_token"]):
+            pages.append(server.ask("GET", url + (f"&page_token={token}" if pages else ""))[1])
         self.assertLess(sum(len(page["jobs"]) for page in pages), _JOBS)
         self.assertTrue(any(page.get("incomplete") for page in pages))
         self.assertNotIn("incomplete", pages[-1])
-        cancel = urllib.request.Request(
-            f"{at}/v1/jobs:cancel",
-            json.dumps({"filter": {"tube": "default"}, "dry_run": True}).encode(),
-            {"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(cancel) as answer:
-            self.assertTrue(json.load(answer)["incomplete"])
+        cancel = {"filter": {"tube": "default"}, "dry_run": True}
+        self.assertTrue(server.ask("POST", "/v1/jobs:cancel", cancel)[1]["incomplete"])
         listed = daemon.run_carillon(
             "list", "default", "--all", "--server", f"{daemon.HOST}:{server.port}"
         )

@@ -186,17 +186,6 @@ class StateTest(FaultCase):
                     self.assert_failed(server, path.replace("*", ""))
                 self.assert_kept(jobs, unanswered=BATCH)
 
-    def test_in_the_other_modes(self):
-        for mode in ("50ms", "os"):
-            with self.subTest(mode):
-                self.use_new_data()
-                server = self.start("--sync", mode)
-                self.faults.fail("write", "*.sst")
-                jobs, answer = put_until_it_fails(server.connect(), LARGE, _FLUSHED)
-                self.assertIn(answer, (FAILED, None))
-                self.assert_failed(server, "sst")
-                self.assert_kept(jobs, unanswered=BATCH)
-
     def test_no_job_is_handed_out_after_it(self):
         body = b"b" * 30_000
         server = self.start()

@@ -29,11 +29,9 @@ UNREACHED_OF = {
     "PUT /v1/endpoints/{name}": {"409"},
     # The first request is in flight: http_batches_test.cpp.
     "POST /v1/schedules/{name}:trigger": {"409"},
-    # A change that takes long: http_lists_test.cpp.
+    # A change that takes long: http_lists_test.cpp; so do all POSTs with 202.
     "GET /v1/operations/{id}": {"200"},
     "DELETE /v1/operations/{id}": {"204"},
-    **{f"POST /v1/jobs:{verb}": {"202"} for verb in ("cancel", "retry", "move", "spread")},
-    "POST /v1/tubes/{tube}:clear": {"202"},
 }
 
 
@@ -138,7 +136,7 @@ class OpenApiTest(HttpCase):
             for method, operation in methods.items():
                 request = f"{method.upper()} {pattern}"
                 statuses = set(operation["responses"]) - {"default"} - UNREACHED
-                statuses -= UNREACHED_OF.get(request, set())
+                statuses -= UNREACHED_OF.get(request, {"202"} if method == "post" else set())
                 described |= {(method.upper(), pattern, status) for status in statuses}
                 with self.subTest(request=request):
                     self.check_operation(request, operation, statuses)

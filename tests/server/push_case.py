@@ -5,7 +5,6 @@ import base64
 import datetime
 import hashlib
 import hmac
-import time
 
 import daemon
 from http_case import HttpCase
@@ -49,13 +48,8 @@ class PushCase(HttpCase):
         self.assertEqual(status, 201, job)
         return job["id"]
 
-    def wait_for(self, what, seconds=30):
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if result := what():
-                return result
-            time.sleep(0.005)
-        self.fail(f"not within {seconds} s; the endpoint: {self.ask('GET', '/v1/endpoints/e')}")
+    def wait_for(self, what):
+        return self.wait_until(what, lambda: self.ask("GET", "/v1/endpoints/e"))
 
     def gone(self, job):
         self.wait_for(lambda: self.ask("GET", f"/v1/jobs/{job}")[0] == 404)

@@ -88,14 +88,6 @@ TEST_F(StalledClients, HalfACommandOrHalfABodyClosesTheConnection) {
   EXPECT_EQ(stats_line("connections-closed-idle"), "connections-closed-idle: 0");
 }
 
-TEST_F(StalledClients, UnixSocketsAreClosedToo) {
-  start_with(kShort, milliseconds(0));
-  Peer peer({.host = {}, .port = 0, .path = path_});
-  const auto before = steady_clock::now();
-  peer.send("put 0 0 60 5\r\nhel");
-  expect_closed(peer, before, kShort);
-}
-
 // Clients without a token could keep all connections that the server has: with a byte now and then,
 // too.
 TEST_F(StalledClients, AClientThatShowsNoTokenDoesNotStay) {
@@ -241,18 +233,6 @@ TEST_F(StalledClients, AClientThatWaitsInAReserveIsNotClosed) {
   EXPECT_EQ(for_ever.read(kReserved.size()), kReserved);
 }
 
-TEST_F(StalledClients, AnIdleClientIsKeptWithoutAnIdleTimeOut) {
-  start_with(kShort, milliseconds(0));
-  Peer silent(tcp_);
-  Peer peer(tcp_);
-  EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
-  EXPECT_EQ(peer.say("use", ""), "");  // the watch tracks it from here on
-  EXPECT_EQ(peer.say(" a\r\n", kUsing), kUsing);
-  std::this_thread::sleep_for(5 * kShort);
-  EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
-  EXPECT_EQ(silent.say("use a\r\n", kUsing), kUsing);
-}
-
 TEST_F(StalledClients, AnIdleClientIsClosedAfterTheIdleTimeOut) {
   start_with(milliseconds(0), kShort);
   const auto connected = steady_clock::now();
@@ -264,16 +244,6 @@ TEST_F(StalledClients, AnIdleClientIsClosedAfterTheIdleTimeOut) {
   EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
   expect_closed(peer, before, kShort);
   EXPECT_EQ(stats_line("connections-closed-idle"), "connections-closed-idle: 2");
-}
-
-TEST_F(StalledClients, AClientThatIsNotQuiteIdleIsKept) {
-  start_with(kLong, kLong);
-  Peer peer(tcp_);
-  const auto before = steady_clock::now();
-  while (steady_clock::now() - before < 2 * kLong) {
-    EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
-    std::this_thread::sleep_for(milliseconds(100));
-  }
 }
 
 TEST_F(StalledClients, AClientThatHoldsAJobIsNotIdleBeforeTheTtrIsOver) {
