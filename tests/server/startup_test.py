@@ -225,17 +225,8 @@ class TerminationTest(daemon.DataCase):
                 self.assertTrue(server.log().endswith("stopped\n"), server.log())
 
     def test_sighup_that_was_ignored_at_the_start_stays_ignored(self):
-        nohup = lambda port: [
-            "sh",
-            "-c",
-            'trap "" HUP; exec "$@"',
-            "sh",
-            daemon.carillon_path(),
-            "beanstalkd",
-            "-V",
-            "-p",
-            str(port),
-        ]
+        ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", daemon.carillon_path()]
+        nohup = lambda port: [*ignoring, *f"beanstalkd -V -p {port}".split()]
         with daemon.Server(nohup) as server:
             server.process.send_signal(signal.SIGHUP)
             c = server.connect()
@@ -287,16 +278,8 @@ class BeanstalkdFlagsTest(daemon.DataCase):
             self.assertIn(flag, out + errors)
 
     def test_flags_with_their_values_attached(self):
-        with daemon.Server(
-            lambda port: [
-                daemon.carillon_path(),
-                "beanstalkd",
-                f"-l{HOST}",
-                f"-p{port}",
-                "-z100",
-                "-VVV",
-            ]
-        ) as server:
+        flags = lambda port: f"beanstalkd -l{HOST} -p{port} -z100 -VVV".split()
+        with daemon.Server(lambda port: [daemon.carillon_path(), *flags(port)]) as server:
             self.assertEqual(server.connect().stats()["max-job-size"], "100")
 
     def test_z_is_64_mebibytes_at_most(self):
@@ -317,15 +300,8 @@ class BeanstalkdFlagsTest(daemon.DataCase):
                 self.assertEqual(server.connect().call(b"peek %d" % job).body, b"kept")
 
     def test_without_b_nothing_is_kept(self):
-        arguments = lambda port: [
-            daemon.carillon_path(),
-            "beanstalkd",
-            "-l",
-            HOST,
-            "-p",
-            str(port),
-        ]
-        server = daemon.Server(arguments, cwd=self.folder)
+        flags = lambda port: f"beanstalkd -l {HOST} -p {port}".split()
+        server = daemon.Server(lambda port: [daemon.carillon_path(), *flags(port)], cwd=self.folder)
         with server:
             server.connect().put(b"x")
             self.assertEqual(server.terminate(), 0)
