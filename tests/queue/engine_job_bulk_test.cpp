@@ -280,6 +280,8 @@ TEST_F(JobBulks, AMoveChangesOnlyTheTube) {
   queue.put(producer, "near", {.due_in = 1'000});                              // 4
   engine.reserve_job(worker, queue.now(), 3);
   engine.fail(worker, queue.now(), 3, {.error = "no"});
+  engine.reserve_job(other, queue.now(), 2);
+  engine.disconnect(other, queue.now());  // which memory alone knows
   std::map<JobId, JobStats> before;
   for (JobId id = 1; id <= 4; ++id) before[id] = *engine.job_stats(queue.now(), id);
   EXPECT_EQ(run(bulk_of(Action::kMove, {}, "mail")), 4U);
