@@ -101,37 +101,42 @@ void Model::judge_command(const Case& c) {
       {Verb::kSpreadJobs, &Model::judge_bulk},
       {Verb::kShowChange, &Model::judge_show_change},
       {Verb::kCheckpoint, &Model::judge_checkpoint},
+      {Verb::kSetSchedule, &Model::judge_schedule},
+      {Verb::kDeleteSchedule, &Model::judge_schedule},
+      {Verb::kPauseSchedule, &Model::judge_schedule},
+      {Verb::kResumeSchedule, &Model::judge_schedule},
+      {Verb::kTriggerSchedule, &Model::judge_schedule},
+      {Verb::kShowSchedule, &Model::judge_schedule},
+      {Verb::kListSchedules, &Model::judge_schedule},
       {Verb::kOther, &Model::judge_what_changes_nothing},
       {Verb::kGarbage, &Model::judge_what_changes_nothing},
-      {Verb::kRefused, &Model::judge_what_changes_nothing},
-      {Verb::kNameClient, &Model::judge_what_changes_nothing},
+      {Verb::kRefused, &Model::judge_refused},
+      {Verb::kNameClient, &Model::judge_name},
   };
-  if (c.command.verb == Verb::kQuit) return;
-  const auto found = kJudges.find(c.command.verb);
-  (this->*(found == kJudges.end() ? &Model::judge_schedule : found->second))(c);
+  if (c.command.verb != Verb::kQuit) (this->*kJudges.at(c.command.verb))(c);
 }
 
 void Model::judge_what_changes_nothing(const Case& c) {
   const std::string_view word = c.reply.word;
+  const bool is_answer = c.command.verb == Verb::kGarbage
+                             ? word == "UNKNOWN_COMMAND" || word == "BAD_FORMAT"
+                             : word == "OK" || word == "USING";
+  if (!is_answer) fail(c, "that is no answer to it");
+  expect_changed({});
+}
+
+void Model::judge_refused(const Case& c) {
   const bool is_of_drained =
       c.command.refusal == "OUT_OF_RANGE" && drained_.contains(c.client.tube_in_use);
-  switch (c.command.verb) {
-    case Verb::kGarbage:
-      if (word != "UNKNOWN_COMMAND" && word != "BAD_FORMAT")
-        fail(c, "that is no answer to garbage");
-      break;
-    case Verb::kRefused:
-      if (word == "TOO_FAST" && !is_of_drained) return judge_too_fast(c, 1);
-      if (c.reply.line != (is_of_drained ? "DRAINING" : c.command.refusal))
-        fail(c, is_of_drained ? "the tube takes no puts" : "it must be " + c.command.refusal);
-      break;
-    case Verb::kNameClient:
-      if (c.reply.line != "NAMED") fail(c, "that is no answer to it");
-      c.client.has_name = true;
-      break;
-    default:
-      if (word != "OK" && word != "USING") fail(c, "that is no answer to it");
-  }
+  if (c.reply.word == "TOO_FAST" && !is_of_drained) return judge_too_fast(c, 1);
+  if (c.reply.line != (is_of_drained ? "DRAINING" : c.command.refusal))
+    fail(c, is_of_drained ? "the tube takes no puts" : "it must be " + c.command.refusal);
+  expect_changed({});
+}
+
+void Model::judge_name(const Case& c) {
+  if (c.reply.line != "NAMED") fail(c, "that is no answer to it");
+  c.client.has_name = true;
   expect_changed({});
 }
 

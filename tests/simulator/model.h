@@ -234,6 +234,8 @@ class Model {
 
   void judge_command(const Case& c);
   void judge_what_changes_nothing(const Case& c);
+  void judge_refused(const Case& c);
+  void judge_name(const Case& c);
   void judge_put(const Case& c, queue::JobId body);
   void judge_put_jobs(const Case& c);
   void judge_refused_batch(const Case& c);

@@ -255,19 +255,18 @@ std::uint64_t number_behind(std::string_view text, std::string_view name) {
 void write_request(Command& command) {
   const std::string job = "/v1/jobs/" + number(command.id);
   const std::string schedule = "/v1/schedules/" + encoded(command.schedule);
-  const std::string group = tube_path(command) + "/groups/" + encoded(command.group);
-  const std::string key = tube_path(command) + "/keys/" + encoded(command.key);
-  json::object burial;
-  if (command.patch.priority) burial["priority"] = *command.patch.priority;
   switch (command.verb) {
     case Verb::kShowJob:
-      return write(command, "GET", command.key.empty() ? job : key);
+      if (command.key.empty()) return write(command, "GET", job);
+      return write(command, "GET", tube_path(command) + "/keys/" + encoded(command.key));
     case Verb::kBuryJob:
-      return write(command, "POST", job + ":bury", burial);
+      return command.patch.priority
+                 ? write(command, "POST", job + ":bury", {{"priority", *command.patch.priority}})
+                 : write(command, "POST", job + ":bury");
     case Verb::kSetTube:
       return write_settings(command);
     case Verb::kStatsGroup:
-      return write(command, "GET", group);
+      return write(command, "GET", tube_path(command) + "/groups/" + encoded(command.group));
     case Verb::kListJobs:
       return write_list(command, tube_path(command) + "/jobs", filter_of(command));
     case Verb::kListGroups:

@@ -1,4 +1,5 @@
-// A store written as simply as possible: the reference that the real stores are compared with.
+// A store written as simply as possible. HistoryStore (history.h) compares with it what the real
+// store reads.
 #pragma once
 
 #include <algorithm>
