@@ -7,8 +7,12 @@
 //   before     requests before it
 //   in_memory  its status in a server that has no files and pushes nothing, if it is no success
 //   also       further requests after it to a real server (openapi_test.py)
-// {tube}, {id}, {key}, {group}, {name}, {token}, {held} and {file} stand for a tube, a delayed job
-// of it, its key and its group, a schedule and an endpoint, a lease, its job, and a file.
+// Names in braces are filled in:
+//   {tube}               a tube
+//   {id} {key} {group}   a delayed job in the tube, with its key and its group
+//   {held} {token}       a job that is reserved, and its lease
+//   {name}               a schedule, and an endpoint
+//   {file}               a file of the console
 #pragma once
 
 #include <boost/json.hpp>

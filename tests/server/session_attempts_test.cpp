@@ -141,7 +141,6 @@ TEST_F(SessionAttempts, ATubeHasLimits) {
   set({.limits = {.max_running = 1, .rate = 100, .period = 60'000, .burst = 5},
        .retention = 604'800'000});
   EXPECT_EQ(field("stats-tube default", "retention-ms"), "604800000");
-  EXPECT_EQ(field("stats-tube default", "total-dead-deleted"), "0");
   EXPECT_EQ(field("stats-tube default", "max-running"), "1");
   EXPECT_EQ(field("stats-tube default", "rate"), "100");
   EXPECT_EQ(field("stats-tube default", "rate-period-ms"), "60000");
