@@ -5,7 +5,6 @@ Row Q20 of the product's table."""
 import base64
 import http.client
 import json
-import os
 import random
 import sys
 import tempfile

@@ -1,8 +1,8 @@
 """Runs a client's test program against a real Carillon, once in memory and once durable.
 
     run_client.py ruby beaneater_test.rb
-    run_client.py --optional node client_test.mjs    # exits with 77 if there is no node
-    run_client.py --http python3 client_test.py      # once, with HTTP at the port + 80
+    run_client.py --optional node javascript_client_test.mjs    # exits with 77 if there is no node
+    run_client.py --http python3 python_client_test.py      # once, with HTTP at the port + 80
 
 The program gets the server's host and port as two further arguments; exit code 0 means success.
 """

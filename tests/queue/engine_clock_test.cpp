@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Behind, EngineClocks,
 
 // --- A wrong clock for a moment harms nothing that was put before.
 
-TEST_P(EngineClocks, AMomentHarmsNeitherDelaysNorMoments) {
+TEST_P(EngineClocks, AShortErrorHarmsNeitherDelaysNorMoments) {
   for (const Millis in : {Millis{30'000}, static_cast<Millis>(3 * Step::kHour)}) {
     for (const bool is_delay : {true, false}) {
       SCOPED_TRACE(std::to_string(in) + (is_delay ? " ms, a delay" : " ms, a moment"));

@@ -281,7 +281,7 @@ TEST_F(JobBulks, AMoveChangesOnlyTheTube) {
   engine.reserve_job(worker, queue.now(), 3);
   engine.fail(worker, queue.now(), 3, {.error = "no"});
   engine.reserve_job(other, queue.now(), 2);
-  engine.disconnect(other, queue.now());  // which memory alone knows
+  engine.disconnect(other, queue.now());  // job 2 counts a lost reservation, in memory only
   std::map<JobId, JobStats> before;
   for (JobId id = 1; id <= 4; ++id) before[id] = *engine.job_stats(queue.now(), id);
   EXPECT_EQ(run(bulk_of(Action::kMove, {}, "mail")), 4U);

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
-#include <vector>
 
 #include "queue/engine_fixture.h"
 

@@ -48,12 +48,8 @@ ssize_t flipped(int fd, void* bytes, ssize_t got) {
 
 }  // namespace
 
-FlippedReads::FlippedReads(int skip, int count) {
-  to_skip.store(skip);
-  to_flip.store(count);
-}
-
-FlippedReads::FlippedReads(int skip, int count, const std::string& ending, std::uint64_t bit) {
+FlippedReads::FlippedReads(int skip, int count, const std::string& ending,
+                           std::optional<std::uint64_t> bit) {
   of_files = ending;
   bit_of_read = bit;
   to_skip.store(skip);

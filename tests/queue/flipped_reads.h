@@ -10,17 +10,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace carillon::queue {
 
 class FlippedReads {
  public:
-  // The reads after the first `skip` ones, `count` of them, bring a wrong bit.
-  FlippedReads(int skip, int count);
-  // The same of files whose names end with `ending`. The bit is counted from the first one that was
-  // read, and over again.
-  FlippedReads(int skip, int count, const std::string& ending, std::uint64_t bit);
+  // The reads after the first `skip` ones, `count` of them, bring a wrong bit. Only files count
+  // whose names end with `ending`. `bit` is counted from the first byte that was read, modulo the
+  // size of the read; without it, it is one in the middle. REQUIRES: no other one lives.
+  FlippedReads(int skip, int count, const std::string& ending = "",
+               std::optional<std::uint64_t> bit = {});
   ~FlippedReads();
   FlippedReads(const FlippedReads&) = delete;
   FlippedReads& operator=(const FlippedReads&) = delete;

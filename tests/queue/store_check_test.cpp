@@ -1,5 +1,5 @@
-// Bits that are flipped in every file of a real data directory: nothing is silent, and what is
-// whole comes out.
+// Checks of a data directory: a whole one, one in use, and damaged tables with few entries.
+// Random bits: salvage_random_test.cpp.
 
 #include "carillon/queue/store_check.h"
 

@@ -1,5 +1,5 @@
 // A calendar for tests: expressions are "daily HH:MM", and the zones are UTC, Summer (as Berlin's
-// clocks go until March 2025) and Later (three hours behind UTC).
+// clocks go from October 2023 until March 2025) and Later (three hours behind UTC).
 #pragma once
 
 #include <cstdio>
@@ -34,6 +34,8 @@ class TestCalendar {
  private:
   static constexpr UtcMs kHour = 3'600'000;
   static constexpr UtcMs kDay = 24 * kHour;
+  static constexpr UtcMs kFirstDay = 1'698'624'000'000;      // 2023-10-30
+  static constexpr UtcMs kLastDay = 1'743'206'400'000;       // 2025-03-29
   static constexpr UtcMs kSummerBegins = 1'711'846'800'000;  // 2024-03-31T01:00:00Z
   static constexpr UtcMs kSummerEnds = 1'729'990'800'000;    // 2024-10-27T01:00:00Z
 
@@ -44,6 +46,8 @@ class TestCalendar {
     using Clocks = Occurrence::Clocks;
     if (zone == "UTC") return {shown, Clocks::kEven};
     if (zone == "Later") return {shown + 3 * kHour, Clocks::kEven};
+    if (shown < kFirstDay || shown >= kLastDay)
+      throw std::invalid_argument("Summer is not known at " + std::to_string(shown));
     const bool in_summer = is_summer(shown - 2 * kHour);
     const bool in_winter = !is_summer(shown - kHour);
     if (in_summer) return {shown - 2 * kHour, in_winter ? Clocks::kShownTwice : Clocks::kEven};

@@ -20,7 +20,6 @@ class _Kept(daemon.DataCase):
     def serve(self):
         self.server = self.start()
         self.c = self.server.connect()
-        self.c.stats()  # the server listens before it has read its data; now it serves
 
     def restart(self):
         self.stop(self.server)

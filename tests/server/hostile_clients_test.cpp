@@ -1,6 +1,6 @@
 // Clients that ask for as much as they can, on real sockets, and how long others wait meanwhile.
 // The bounds are generous, because the machine may be busy: that nobody waits for long shows best
-// where time is virtual (session_steps_test.cpp, turn_line_test.cpp). To see the waits:
+// where time is virtual (session_steps_test.cpp, fair_queue_test.cpp). To see the waits:
 // CARILLON_PRINT_WAITS=1 build/server_tests --gtest_filter='HostileClients.*'
 
 #include <gtest/gtest.h>

@@ -2,7 +2,6 @@
 // Lower bounds are exact. Upper bounds are generous, because other tests run on the same machine.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <optional>

@@ -1,5 +1,5 @@
-"""Time as a client sees it: every delay, time-out and ttr lasts as long as asked for, and not much
-longer.
+"""Time as a client sees it: each delay, time-out, ttr and pause lasts as long as asked for, and not
+much longer.
 
 The lower bound is exact. The upper bound is generous, because other tests run on the same machine.
 """

@@ -133,12 +133,6 @@ class Connection:
             replies.append(reply)
         return replies
 
-    def silent_for(self, seconds: float) -> bool:
-        """Returns true if nothing arrives within `seconds`, not even the end."""
-        if not self._received:
-            self._receive(seconds)
-        return not self._received and not self._at_end
-
     def wait_for_end(self, timeout: Optional[float] = None) -> bytes:
         """Waits until the server closes. Returns the bytes that are unread by then."""
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
