@@ -147,6 +147,20 @@ TEST(Stats, CountsJobsConnectionsAndCommands) {
 }
 
 // The server itself learns of the failure, for its log.
+TEST(Stats, ProducersAndWorkersThatAreGoneAreNotCounted) {
+  TestServer server;
+  Client asking(server);
+  Client gone(server);
+  gone.say("put 0 0 60 1\r\na\r\nreserve\r\nreserve\r\n");
+  gone.hang_up();
+  auto stats = read(asking.say("stats\r\n")).values;
+  EXPECT_EQ(stats["current-connections"], "1");
+  EXPECT_EQ(stats["current-producers"], "0");
+  EXPECT_EQ(stats["current-workers"], "0");
+  EXPECT_EQ(stats["current-waiting"], "0");
+  EXPECT_EQ(stats["total-connections"], "2");
+}
+
 TEST(Stats, IsAnsweredThoughJobsCannotBeLoaded) {
   TestServer server;
   Client client(server);
