@@ -76,6 +76,11 @@ TEST(HttpRequest, FieldsBehindTheChunksAreNoHeaders) {
     expect_read(kChunked + "1\r\nx\r\n0\r\n" + field + "\r\n\r\nGET", "400");
 }
 
+// RFC 9112, 6.1: a proxy that knows only HTTP/1.0 reads no chunks, and sees another request in them.
+TEST(HttpRequest, OfHttp10HasNoChunks) {
+  expect_read("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400");
+}
+
 TEST(HttpRequest, WhatIsTooLongIsRefusedHoweverItComes) {
   const std::size_t most = RequestReader::kLongestHeader;
   const std::string long_path = "GET /" + std::string(9'000, 'a') + " HTTP/1.1\r\nHost: a\r\n";
