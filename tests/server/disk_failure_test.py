@@ -4,6 +4,8 @@ One failed write is enough: whatever file it meets, the commands that were not a
 INTERNAL_ERROR, and the process ends with 1. All that was acknowledged before is there again.
 """
 
+import pathlib
+import random
 import signal
 import time
 import unittest
@@ -161,6 +163,30 @@ class LogTest(FaultCase):
         self.assertEqual(rule.failed, 1)
         self.assertEqual(server.terminate(), 0)
         self.assert_kept(jobs)
+
+
+class CutLogTest(FaultCase):
+    def test_what_a_crash_has_cut_short_is_told(self):
+        server = self.start("--sync", "os")
+        client = server.connect()
+        jobs = {client.put(b"kept"): b"kept"}
+        client.put(random.Random(1).randbytes(2_000))  # some sectors
+        server.kill()
+        (log,) = (path for path in pathlib.Path(self.data).glob("jobs-*.data") if _is_used(path))
+        data = bytearray(log.read_bytes())
+        last = (len(data.rstrip(b"\0")) - 1) // 512 * 512
+        data[last : last + 512] = bytes(512)
+        log.write_bytes(data)
+        server = self.start()
+        self.assertRegex(server.log(), "the record of change .* was cut short by a crash")
+        server.kill()
+        self.assert_kept(jobs)
+
+
+def _is_used(path: pathlib.Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(4096)
+        return any(file.read(4096))
 
 
 class StateTest(FaultCase):
