@@ -55,6 +55,7 @@ TEST_F(HttpSchedules, FiresIsPausedResumedTriggeredAndDeleted) {
   pass(3'600'000);
   EXPECT_EQ(get().value().at("fired"), 1);
   EXPECT_EQ(ask("POST", "/v1/schedules/report:resume").status, 204);
+  EXPECT_EQ(get().value().at("skipped"), 1);
   const Answer triggered = ask("POST", "/v1/schedules/report:trigger");
   EXPECT_EQ(triggered.status, 201);
   EXPECT_NE(triggered.head.find("Location: /v1/jobs/2\r\n"), std::string::npos);
