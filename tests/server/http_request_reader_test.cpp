@@ -76,8 +76,8 @@ TEST(HttpRequest, FieldsBehindTheChunksAreNoHeaders) {
     expect_read(kChunked + "1\r\nx\r\n0\r\n" + field + "\r\n\r\nGET", "400");
 }
 
-// RFC 9112, 6.1: a proxy that knows only HTTP/1.0 reads no chunks, and sees another request in them.
-TEST(HttpRequest, OfHttp10HasNoChunks) {
+// A proxy that knows only HTTP/1.0 takes chunks for the next request (RFC 9112, 6.1).
+TEST(HttpRequest, MayHaveNoChunksInHttp10) {
   expect_read("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400");
 }
 

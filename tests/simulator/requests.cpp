@@ -260,9 +260,9 @@ void write_request(Command& command) {
       if (command.key.empty()) return write(command, "GET", job);
       return write(command, "GET", tube_path(command) + "/keys/" + encoded(command.key));
     case Verb::kBuryJob:
-      return command.patch.priority
-                 ? write(command, "POST", job + ":bury", {{"priority", *command.patch.priority}})
-                 : write(command, "POST", job + ":bury");
+      if (!command.patch.priority) return write(command, "POST", job + ":bury");
+      return write(command, "POST", job + ":bury",
+                   json::object{{"priority", *command.patch.priority}});
     case Verb::kSetTube:
       return write_settings(command);
     case Verb::kStatsGroup:
