@@ -19,6 +19,8 @@ export async function attempt(action, done) {
 // Sends a request that may go on as an operation (202), and shows how far it is.
 async function run(title, expected, path, body) {
   const reply = await api("POST", path, body);
+  if (reply.body.error)
+    throw new Problem(500, `${jobs(reply.body.changed)} done, then: ${reply.body.error}`);
   if (reply.status !== 202) return reply.body;
   const bar = h("progress", { "aria-label": title, max: expected || null });
   const words = h("p", {}, "It has begun.");

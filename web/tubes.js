@@ -20,7 +20,7 @@ async function kick(tube) {
   return await confirm(`Kick ${jobs(n)}?`, `${jobs(n)} of tube ${tube.name} that are ${which} ` +
     "become ready now.", `Kick ${jobs(n)}`, false) &&
     attempt(async () => (await api("POST", `${tubePath(tube.name)}:kick`)).body,
-      ({ kicked, changed }) => `${jobs(kicked ?? changed ?? n)} kicked.`);
+      ({ kicked, error }) => `${jobs(kicked)} kicked${error ? `, then: ${error}` : ""}.`);
 }
 
 function actions(view, tube) {

@@ -136,6 +136,13 @@ int print_kicked(const KickRequest& request, const std::string& tube, std::uint6
   return kSuccess;
 }
 
+std::uint64_t kicked_of(Api& api, const server::KickTube& asked) {
+  const auto told = api.call<server::Kicked>("kickTube", asked);
+  if (told.error)
+    throw Failure(fmt::format("{}; {} kicked before", *told.error, counted(told.kicked, "job")));
+  return told.kicked;
+}
+
 int kick(const KickRequest& request) {
   for (const auto& [field, name] : {std::pair{"/max", "N"}, std::pair{"/tube", "--tube"}})
     if (request.job && request.asked.has(field))
@@ -144,8 +151,7 @@ int kick(const KickRequest& request) {
       request.asked.read<server::KickTube>({.tube = std::string(kDefaultTube), .max = 1});
   Api api(request.server);
   try {
-    if (!request.job)
-      return print_kicked(request, asked.tube, api.call<server::Kicked>("kickTube", asked).kicked);
+    if (!request.job) return print_kicked(request, asked.tube, kicked_of(api, asked));
     api.ask("POST", fmt::format("/v1/jobs/{}:kick", *request.job));
   } catch (const Refusal& refusal) {
     if (refusal.status != 404) throw;

@@ -149,6 +149,7 @@ TEST_F(EngineKick, AFailureHalfWayEndsItAndItCountsWhatWasKicked) {
   queue.store().faults = {};
   EXPECT_TRUE(kick.done);
   EXPECT_EQ(kick.kicked, 16u);
+  EXPECT_FALSE(kick.error.empty());
   EXPECT_EQ(counts().ready, 16u);
 }
 

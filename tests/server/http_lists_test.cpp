@@ -317,6 +317,37 @@ TEST_F(HttpLists, KicksATube) {
   EXPECT_EQ(ask("POST", "/v1/tubes/none:kick").status, 404);
 }
 
+// A client that is told to try again would kick as many once more.
+TEST_F(HttpLists, AKickThatFailsHalfwayTellsHowManyItHasKicked) {
+  for (int n = 0; n < 100; ++n) put(R"({"delay":"1h"})");
+  const auto kick = [this] {
+    return ask("POST", "/v1/tubes/mail:kick", R"({"max":80})", "Idempotency-Key: k\r\n");
+  };
+  server.store.fail_after = 2;
+  const Answer half = kick();
+  EXPECT_EQ(kick().body, half.body) << "it is not carried out again";
+  server.store.fail_after = -1;
+  EXPECT_EQ(half.status, 200);
+  EXPECT_EQ(half.value(), (json::object{{"kicked", 32}, {"error", "no space left on device"}}));
+  EXPECT_EQ(half.head.find("Retry-After"), std::string::npos);
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").value().at("jobs").at("ready"), 32);
+  server.store.fail_after = 0;
+  const Answer none = ask("POST", "/v1/tubes/mail:kick");
+  server.store.fail_after = -1;
+  EXPECT_EQ(none.status, 500) << "nothing was kicked";
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").value().at("jobs").at("ready"), 32);
+}
+
+TEST_F(HttpLists, NoChangeOfATubeTakesIds) {
+  put("{}", "other");
+  for (const char* const verb : {"clear", "kick", "pause", "resume", "reserve"}) {
+    for (const char* const ids : {R"({"ids":[1]})", R"({"filter":{"ids":[1]}})"})
+      EXPECT_EQ(ask("POST", std::string("/v1/tubes/mail:") + verb, ids).status, 400) << verb;
+  }
+  EXPECT_EQ(change("cancel", R"({"filter":{"tube":"mail","ids":[1]}})").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("state"), "ready");
+}
+
 TEST_F(HttpLists, ChangesTheSettingsOfATube) {
   const Answer set = ask("PATCH", "/v1/tubes/api",
                          R"({"limits":{"max_running":10,"rate":{"jobs":100,"per":"1m","burst":5}},)"

@@ -220,6 +220,8 @@ struct Kick {
   Sequence durable_at = 0;
   // Nothing is left to do.
   bool done = false;
+  // Why it has stopped half-way: jobs that are kicked stay so.
+  std::string error = {};
 
   // Internal: what the first step has found, and where the next step resumes. Otherwise each step
   // would pass all kicked jobs again.

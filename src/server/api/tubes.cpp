@@ -46,8 +46,14 @@ queue::TubeSettings changed(Reader& reader, const PatchTube& asked, queue::TubeS
 void kick(RequestContext& x, const std::shared_ptr<queue::Kick>& kick_of) {
   x.engine().kick(x.client(), x.now(), *kick_of);
   if (!kick_of->done) return x.later([kick_of](RequestContext& then) { kick(then, kick_of); });
+  Kicked told{.kicked = kick_of->kicked, .error = {}};
   x.outcome = fmt::format("kicked {}", kick_of->kicked);
-  answer(x, Kicked{.kicked = kick_of->kicked});
+  if (!kick_of->error.empty()) {
+    x.service().report_store_failure(kick_of->error);
+    x.outcome += ", then: " + kick_of->error;
+    told.error = kick_of->error;
+  }
+  answer(x, told);
 }
 
 // --- The list of tubes in the order of their names. The engine has them in no order, so each page

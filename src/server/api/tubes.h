@@ -207,8 +207,11 @@ inline constexpr Shape kShape<KickTube> = {.name = "Kick", .fields = kKickTubeFi
 
 struct Kicked {
   std::uint64_t kicked = 0;
+  std::optional<std::string> error;
 };
-inline constexpr std::array kKickedFields = {field<&Kicked::kicked>("kicked", "How many jobs.")};
+inline constexpr std::array kKickedFields = {
+    field<&Kicked::kicked>("kicked", "How many jobs."),
+    field<&Kicked::error>("error", "Why it has stopped half-way.")};
 template <>
 inline constexpr Shape kShape<Kicked> = {.name = "Kicked", .fields = kKickedFields};
 

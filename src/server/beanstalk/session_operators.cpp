@@ -21,6 +21,7 @@ void Session::go_on_kicking() {
   try {
     service_.engine().kick(client_, service_.now(), kick_);
     if (!kick_.done) return;
+    if (!kick_.error.empty()) service_.report_store_failure(kick_.error);
     answer_kick();
   } catch (const queue::StoreError& error) {
     answers_.store_failure(error.what());

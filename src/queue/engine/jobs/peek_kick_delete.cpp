@@ -210,9 +210,10 @@ void EngineJobs::kick(ClientId id, Now now, Kick& kick) {
     if (!records.empty()) kick.durable_at = s.kick(records);
     kick.kicked += records.size();
     kick.done = kick.done || kick.kicked == kick.bound;
-  } catch (const StoreError&) {
+  } catch (const StoreError& error) {
     kick.done = true;
     if (kick.kicked == 0) throw;
+    kick.error = error.what();
   }
 }
 
