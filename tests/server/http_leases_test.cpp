@@ -270,7 +270,7 @@ TEST_F(HttpLeases, AJobWithoutABodyIsSetAside) {
   EXPECT_EQ(engine_state(1), queue::JobState::kReady);
   server.store.bodies_fail = false;
   server.store.bodies_are_damaged = true;
-  EXPECT_EQ(reserve().status, 500);
+  EXPECT_EQ(kind(reserve()), "damaged");
   EXPECT_EQ(engine_state(1), queue::JobState::kBuried);
   EXPECT_EQ(server.service.leases().size(), 0u);
 }

@@ -450,7 +450,10 @@ TEST_F(HttpSession, AJobThatGoesOrChangesWhileItsBodyIsReadIsReadAgain) {
   };
   const auto patch = [this] { server.engine.patch(server.now, 1, {.body = "b"}); };
   const auto cancel = [this] { server.engine.cancel(server.now, 1); };
-  EXPECT_EQ(ask_and("/v1/jobs/1", [] {}).status, 500) << "it is damaged";
+  const Answer damaged = ask_and("/v1/jobs/1", [] {});
+  EXPECT_EQ(damaged.status, 500);
+  EXPECT_EQ(damaged.value().at("type"), "/docs#damaged");
+  EXPECT_EQ(damaged.detail(), "the body of job 1 is damaged: no such body");
   EXPECT_EQ(ask_and("/v1/jobs/1", patch).value().at("body"), "b");
   EXPECT_EQ(ask_and("/v1/jobs/1/body", patch).body, "b");
   EXPECT_EQ(ask_and("/v1/jobs/1/body", cancel).status, 404);

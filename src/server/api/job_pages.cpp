@@ -69,7 +69,7 @@ void pass_without_body(RequestContext& x, const List& list, const Body& body) {
   queue::ListedJob& job = list->found.front();
   if (!body.damaged) {
     x.service().report_store_failure(body.error);
-    throw Problem(kFailed, "a body cannot be read: " + body.error);
+    throw unreadable(job.record.id, body);
   }
   const auto now = x.engine().job_stats(x.now(), job.record.id);
   const auto place = [](const queue::JobRecord& record) { return queue::JobCursor::after(record); };

@@ -102,7 +102,7 @@ void bury_or_return(RequestContext& x, const Reserving& reserved, const queue::J
     x.engine().give_back(reserved->worker, x.now(), job.id);
   }
   if (!reserved->jobs.empty()) return answer_reserved(x, reserved);
-  throw Problem(kFailed, fmt::format("the body of job {} cannot be read: {}", job.id, body.error));
+  throw unreadable(job.id, body);
 }
 
 // `body` is empty if it is too large: the worker fetches it by its lease.

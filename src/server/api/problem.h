@@ -47,6 +47,7 @@ inline constexpr ProblemKind kOtherRequest{422, "other-request",
 inline constexpr ProblemKind kTooFast{429, "too-fast", "Jobs are put too fast"};
 inline constexpr ProblemKind kLongHeader{431, "long-header", "The header is too long"};
 inline constexpr ProblemKind kFailed{500, "failed", "The store has failed"};
+inline constexpr ProblemKind kDamaged{500, "damaged", "What is stored is damaged"};
 inline constexpr ProblemKind kNoMemory{503, "no-memory", "The server is short of memory"};
 inline constexpr ProblemKind kNoSpace{503, "no-space", "The server is short of room for jobs"};
 inline constexpr ProblemKind kDraining{503, "draining", "The server takes no new jobs"};

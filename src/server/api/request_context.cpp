@@ -19,6 +19,12 @@ queue::JobId job_id_of(const std::string& text) {
                                          queue::kLastId));
 }
 
+Problem unreadable(queue::JobId job, const Body& body) {
+  if (body.damaged)
+    return Problem(kDamaged, fmt::format("the body of job {} is damaged: {}", job, body.error));
+  return Problem(kFailed, fmt::format("the body of job {} cannot be read: {}", job, body.error));
+}
+
 const std::string& RequestContext::tube() const {
   const std::string& tube = names.front();
   if (!is_tube_name(tube)) {
@@ -123,7 +129,7 @@ void RequestContext::body_came(const Body& body) {
     if (!job || job->body_id != awaited_) return again_(*this, awaited_of_);
   }
   service_.report_store_failure(body.error);
-  throw Problem(kFailed, "the body cannot be read: " + body.error);
+  throw unreadable(awaited_of_, body);
 }
 
 void RequestContext::delivered(const queue::Delivery& delivery) {

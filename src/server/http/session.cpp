@@ -313,8 +313,9 @@ void Session::or_answer_problem(Action action) {
   } catch (const Problem& problem) {
     refuse(problem);
   } catch (const queue::StoreError& error) {
+    const bool is_damage = dynamic_cast<const queue::StoreDamage*>(&error) != nullptr;
     service_.report_store_failure(error.what());
-    refuse(Problem(kFailed, error.what()));
+    refuse(Problem(is_damage ? kDamaged : kFailed, error.what()));
   } catch (const queue::OverLimit& error) {
     refuse(Problem(kNoMemory, error.what()));
   } catch (
