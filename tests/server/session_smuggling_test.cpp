@@ -117,6 +117,14 @@ TEST_F(SessionSmuggling, BehindAVerbWithoutArguments) {
   EXPECT_EQ(client.say("patch-job\r\n"), "UNKNOWN_COMMAND\r\n") << "it announces no body";
 }
 
+// The verb set-schedule was on this port once, and a client may still send it.
+TEST_F(SessionSmuggling, BehindAVerbThatHasLeftThePort) {
+  expect("set-schedule", "UNKNOWN_COMMAND", true);
+  expect("set-schedule s " + kSmuggled, "UNKNOWN_COMMAND", true);
+  expect("set-schedule s " + kSmuggled + " every=1h tube=mail", "UNKNOWN_COMMAND", true);
+  expect("set-schedule s 9 cron=" + std::string(kMaxLongLine, '*'), "BAD_FORMAT", true);
+}
+
 TEST_F(SessionSmuggling, BehindOptionsThatAreRefused) {
   for (const std::string& line : std::initializer_list<std::string>{
            "put-job " + kSmuggled + " delya=3s", "put-job " + kSmuggled + " key=\"a",

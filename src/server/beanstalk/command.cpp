@@ -332,6 +332,9 @@ const Prefix* prefix_without_space(std::string_view line) {
   return nullptr;
 }
 
+// A verb of builds before 0.1.0. Their clients still send a body behind it.
+constexpr std::string_view kFormerVerbWithBody = "set-schedule";
+
 }  // namespace
 
 std::size_t longest_line(std::string_view bytes) {
@@ -352,6 +355,7 @@ Command parse_command(std::string_view line) {
     break;
   }
   if (command.verb == Verb::kUnknown) {
+    if (line.starts_with(kFormerVerbWithBody)) command.body = Command::Body::kUnknown;
     if (const Prefix* const prefix = prefix_without_space(line)) {
       command.verb = prefix->verb;
       command.body = Command::Body::kUnknown;
