@@ -13,11 +13,16 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/http.hpp>
+#include <boost/beast/core/buffer_traits.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
+#include <boost/beast/core/read_size.hpp>
+#include <boost/beast/http/buffer_body.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/serializer.hpp>
+#include <boost/beast/http/span_body.hpp>
 #include <boost/system/system_error.hpp>
 #include <cerrno>
 
@@ -54,6 +59,26 @@ void name_server(SSL* ssl, const std::string& host) {
       SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
   if (told != 1 || SSL_set1_host(ssl, name.c_str()) != 1)
     throw boost::system::system_error(asio::error::invalid_argument);
+}
+
+// Returns the bytes of a request.
+std::string written(const HttpRequest& request) {
+  beast_http::request<beast_http::span_body<const char>> message(
+      beast_http::string_to_verb(request.method), request.target, 11);
+  message.set(beast_http::field::user_agent, "Carillon/" CARILLON_VERSION);
+  for (const auto& [name, value] : request.headers) message.set(name, value);
+  message.body() = {request.body.data(), request.body.size()};
+  message.prepare_payload();
+  beast_http::request_serializer<beast_http::span_body<const char>> serializer(message);
+  std::string bytes;
+  error_code error;
+  while (!serializer.is_done()) {
+    serializer.next(error, [&](error_code&, const auto& buffers) {
+      bytes += beast::buffers_to_string(buffers);
+      serializer.consume(beast::buffer_bytes(buffers));
+    });
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -117,33 +142,15 @@ asio::awaitable<void> ClientConnection::write(asio::const_buffer bytes) {
 
 asio::awaitable<HttpAnswer> ClientConnection::ask(const HttpRequest& request,
                                                   const HttpLimits& limits) {
-  if (tls_) co_return co_await ask_over(*tls_, request, limits);
-  co_return co_await ask_over(socket_, request, limits);
-}
-
-template <class Layer>
-asio::awaitable<HttpAnswer> ClientConnection::ask_over(Layer& layer, const HttpRequest& request,
-                                                       HttpLimits limits) {
   answer_began_ = false;
-  beast_http::request<beast_http::span_body<const char>> message(
-      beast_http::string_to_verb(request.method), request.target, 11);
-  message.set(beast_http::field::user_agent, "Carillon/" CARILLON_VERSION);
-  for (const auto& [name, value] : request.headers) message.set(name, value);
-  message.body() = {request.body.data(), request.body.size()};
-  message.prepare_payload();
-  begin_step();
-  co_await beast_http::async_write(layer, message, use_awaitable);
+  const std::string bytes = written(request);
+  co_await write(asio::buffer(bytes));
   std::optional<beast_http::response_parser<beast_http::buffer_body>> parser;
   for (int n = 0; n <= kMostInformational; ++n) {
     parser.emplace();
     parser->header_limit(static_cast<std::uint32_t>(limits.header));
     parser->body_limit(boost::none);
-    error_code error;
-    begin_step();
-    co_await beast_http::async_read_header(layer, buffer_, *parser,
-                                           asio::redirect_error(use_awaitable, error));
-    answer_began_ = answer_began_ || parser->got_some() || buffer_.size() > 0;
-    if (error) throw boost::system::system_error(error);
+    co_await parse_more(*parser);
     const unsigned status = parser->get().result_int();
     if (status / 100 != 1 || status == 101) break;
   }
@@ -156,17 +163,34 @@ asio::awaitable<HttpAnswer> ClientConnection::ask_over(Layer& layer, const HttpR
     body.data = piece.data();
     body.size = std::min(piece.size(), limits.body - total);
     const std::size_t wanted = body.size;
-    error_code error;
-    begin_step();
-    co_await beast_http::async_read_some(layer, buffer_, *parser,
-                                         asio::redirect_error(use_awaitable, error));
-    if (error && error != beast_http::error::need_buffer) throw boost::system::system_error(error);
+    co_await parse_more(*parser);
     const std::size_t got = wanted - parser->get().body().size;
     answer.body.append(piece.data(), std::min(got, limits.kept - answer.body.size()));
     total += got;
   }
   if (!parser->is_done() || !parser->keep_alive() || buffer_.size() > 0) close();
   co_return answer;
+}
+
+// What Beast's async_read() does, which would be compiled once for each kind of stream.
+asio::awaitable<void> ClientConnection::parse_more(beast_http::basic_parser<false>& parser) {
+  error_code error = beast_http::error::need_more;
+  if (buffer_.size() > 0) buffer_.consume(parser.put(buffer_.data(), error));
+  while (error == beast_http::error::need_more) {
+    const auto room = buffer_.prepare(beast::read_size(buffer_, 65'536));
+    try {
+      buffer_.commit(co_await read_some(room));
+    } catch (const boost::system::system_error& failure) {
+      if (failure.code() != asio::error::eof) throw;
+      if (!parser.got_some()) throw boost::system::system_error(beast_http::error::end_of_stream);
+      parser.put_eof(error = {});
+      break;
+    }
+    answer_began_ = true;
+    buffer_.consume(parser.put(buffer_.data(), error = {}));
+  }
+  // A piece of a body is full.
+  if (error && error != beast_http::error::need_buffer) throw boost::system::system_error(error);
 }
 
 bool ClientConnection::is_quiet() {

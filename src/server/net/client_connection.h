@@ -20,6 +20,7 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/basic_parser.hpp>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -97,8 +98,9 @@ class ClientConnection {
   using Socket = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
 
   void begin_step();
-  template <class Layer>
-  Awaitable<HttpAnswer> ask_over(Layer& layer, const HttpRequest& request, HttpLimits limits);
+  // Parses what has come, or else what comes next, until the parser has its header, or else more of
+  // its body.
+  Awaitable<void> parse_more(boost::beast::http::basic_parser<false>& parser);
 
   Socket socket_;
   std::optional<boost::asio::ssl::stream<Socket&>> tls_;
