@@ -68,7 +68,7 @@ class _Kept(daemon.DataCase):
 
     def test_far_jobs_are_not_in_memory(self):
         far = [self.c.put_ms(b"far", 0, _FORTY_DAYS_MS) for _ in range(1000)]
-        near = self.c.put_ms(b"near", 0, 5000)
+        near = self.c.put_ms(b"near", 0, 50_000)
         for _ in range(2):
             stats = self.c.stats()
             self.assertEqual(
@@ -77,6 +77,7 @@ class _Kept(daemon.DataCase):
             self.restart()
         left = int(self.c.stats(b"stats-job %d" % far[500])["time-left"])
         self.assertIn(left, range(3455900, 3456000))
+        self.assertEqual(self.c.call(b"kick-job %d" % near), said(b"KICKED"))
         self.assertEqual(self.c.call(b"reserve"), Reply(b"RESERVED %d 4" % near, b"near"))
 
     def test_delays_of_milliseconds_are_not_shifted(self):
