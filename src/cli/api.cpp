@@ -19,10 +19,6 @@ namespace json = boost::json;
 
 namespace {
 
-std::string text_of(const json::value& value) {
-  return value.is_string() ? std::string(value.get_string()) : json::serialize(value);
-}
-
 std::vector<server::FieldFault> faults_of(const json::object& problem) {
   std::vector<server::FieldFault> faults;
   const json::value* const found = problem.if_contains("errors");
@@ -84,6 +80,10 @@ std::optional<std::chrono::seconds> rest_of(const server::HttpAnswer& answer) {
 }
 
 }  // namespace
+
+std::string text_of(const json::value& value) {
+  return value.is_string() ? std::string(value.get_string()) : json::serialize(value);
+}
 
 std::string text_in(const json::object& object, std::string_view name) {
   const json::value* const value = object.if_contains(name);

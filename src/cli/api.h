@@ -12,6 +12,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -97,7 +98,9 @@ class Api {
   std::optional<Stream> stream_;
 };
 
-// Returns a field as text: as JSON writes it, unless it is a text. Empty: there is no such field.
+// Returns the value as JSON writes it; a text without its quotes.
+std::string text_of(const boost::json::value& value);
+// Returns a field as text_of() does. Empty: there is no such field.
 std::string text_in(const boost::json::object& object, std::string_view name);
 // Returns the bytes that a client has named: from NAME, or if they are no UTF-8, NAME_base64.
 std::string bytes_in(const boost::json::object& object, std::string_view name);

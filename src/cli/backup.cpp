@@ -31,7 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr const char* kExamples =
+constexpr const char* kBackupExamples =
     R"(The server goes on meanwhile. The backup has every job that was acknowledged
 before the command began, and is a data directory of its own. To restore it:
   carillon serve --data DIR
@@ -48,7 +48,7 @@ Examples:
   carillon serve --data /backups/monday --listen 127.0.0.1:11301
       serves a backup beside the running server)";
 
-struct Request {
+struct BackupRequest {
   ServerAddress server;
   std::string directory;
   bool json = false;
@@ -121,7 +121,7 @@ void verify(DirectoryCopy& copy, const StopSignals& signals, ProgressLine& line)
       fmt::format("the server's files are damaged: {}. {}", report.damages.front(), kept));
 }
 
-int backup(const Request& request) {
+int backup(const BackupRequest& request) {
   const auto began = Clock::now();
   const StopSignals signals;  // also while the copy is removed
   DirectoryCopy copy(request.directory);
@@ -154,8 +154,8 @@ int backup(const Request& request) {
 }  // namespace
 
 void add_backup(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "backup", kExamples);
+  auto request = std::make_shared<BackupRequest>();
+  CLI::App& command = add_subcommand(app, "backup", kBackupExamples);
   add_value(command, "DIR", request->directory, parse_directory, "The backup's name")
       .type_name("")
       .required();

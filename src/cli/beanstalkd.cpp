@@ -38,7 +38,7 @@ struct BeanstalkdUsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct Request {
+struct BeanstalkdArgs {
   std::string name;  // by which the program was called
   server::ServerOptions options;
   std::string host = "127.0.0.1";
@@ -70,7 +70,7 @@ std::uint32_t max_job_size(std::uint64_t bytes, const std::string& name) {
 }
 
 // What each flag does. A flag without a value gets an empty text.
-using Set = void (*)(Request& request, const std::string& value);
+using Set = void (*)(BeanstalkdArgs& request, const std::string& value);
 
 struct SettingFlag : BeanstalkdFlag {
   Set set;
@@ -78,47 +78,48 @@ struct SettingFlag : BeanstalkdFlag {
 
 constexpr SettingFlag kFlags[] = {
     {{"-b", "DIR", "keep the jobs in this directory (default: in memory only)"},
-     [](Request& r, const std::string& v) { r.options.data_dir = v; }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.options.data_dir = v; }},
     {{"-f", "MS",
       "fsync at most once in MS milliseconds (default is 50 ms);\n-f0 to fsync before each reply"},
-     [](Request& r, const std::string& v) { r.options.sync = sync_every(number_in(v)); }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.options.sync = sync_every(number_in(v)); }},
     {{"-F", "", "never fsync: leave it to the operating system"},
-     [](Request& r, const std::string&) { r.options.sync = queue::SyncPolicy::os(); }},
+     [](BeanstalkdArgs& r, const std::string&) { r.options.sync = queue::SyncPolicy::os(); }},
     {{"-l", "ADDR", "listen on address, or unix:PATH (default is 127.0.0.1)"},
-     [](Request& r, const std::string& v) { r.host = v; }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.host = v; }},
     {{"-p", "PORT", "listen on port (default is 11300)"},
-     [](Request& r, const std::string& v) { r.port = v; }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.port = v; }},
     {{"-u", "USER", "become user and group"},
-     [](Request& r, const std::string& v) { r.options.user = v; }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.options.user = v; }},
     {{"-z", "BYTES",
       "set the maximum job size in bytes (default is 65535);\nmax allowed is 67108864 bytes"},
-     [](Request& r, const std::string& v) {
+     [](BeanstalkdArgs& r, const std::string& v) {
        r.options.beanstalk.max_job_size = max_job_size(number_in(v), r.name);
      }},
     {{"-s", "BYTES", "accepted and ignored: there are no log files of a fixed size"},
-     [](Request&, const std::string& v) { number_in(v); }},
-    {{"-c", "", "accepted and ignored"}, [](Request&, const std::string&) {}},
-    {{"-n", "", "accepted and ignored"}, [](Request&, const std::string&) {}},
+     [](BeanstalkdArgs&, const std::string& v) { number_in(v); }},
+    {{"-c", "", "accepted and ignored"}, [](BeanstalkdArgs&, const std::string&) {}},
+    {{"-n", "", "accepted and ignored"}, [](BeanstalkdArgs&, const std::string&) {}},
     {{"-v", "", "show version information"},
-     [](Request& r, const std::string&) { r.version = true; }},
-    {{"-V", "", "increase verbosity"}, [](Request& r, const std::string&) { ++r.verbosity; }},
-    {{"-h", "", "show this help"}, [](Request& r, const std::string&) { r.help = true; }},
+     [](BeanstalkdArgs& r, const std::string&) { r.version = true; }},
+    {{"-V", "", "increase verbosity"},
+     [](BeanstalkdArgs& r, const std::string&) { ++r.verbosity; }},
+    {{"-h", "", "show this help"}, [](BeanstalkdArgs& r, const std::string&) { r.help = true; }},
     {{"--http", "ADDR", "answer HTTP there, which most commands of carillon need"},
-     [](Request& r, const std::string& v) {
+     [](BeanstalkdArgs& r, const std::string& v) {
        r.options.http_listen.push_back(server::parse_address(v, server::kHttpPort));
      }},
     {{"--tokens", "FILE", "ask each client for a token (carillon serve --help)"},
-     [](Request& r, const std::string& v) { r.options.tokens = v; }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.options.tokens = v; }},
     {{"--allow-anonymous", "", "listen beyond this machine without tokens"},
-     [](Request& r, const std::string&) { r.options.allow_anonymous = true; }},
+     [](BeanstalkdArgs& r, const std::string&) { r.options.allow_anonymous = true; }},
     {{"--tls-cert", "FILE", "speak TLS, with this certificate"},
-     [](Request& r, const std::string& v) { r.tls.certificate = v; }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.tls.certificate = v; }},
     {{"--tls-key", "FILE", "and this key"},
-     [](Request& r, const std::string& v) { r.tls.key = v; }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.tls.key = v; }},
     {{"--tls-client-ca", "FILE", "clients show a certificate that one in it has signed"},
-     [](Request& r, const std::string& v) { r.tls.client_ca = v; }},
+     [](BeanstalkdArgs& r, const std::string& v) { r.tls.client_ca = v; }},
     {{"--allow-plaintext", "", "listen beyond this machine without TLS"},
-     [](Request& r, const std::string&) { r.options.allow_plaintext = true; }},
+     [](BeanstalkdArgs& r, const std::string&) { r.options.allow_plaintext = true; }},
 };
 static_assert(kDefaultMaxJobSize == 65'535 && kLargestMaxJobSize == 67'108'864);
 
@@ -133,8 +134,8 @@ const SettingFlag* find_flag(std::string_view name) {
 
 // Reads flags as beanstalkd does: `-p 1`, `-p1`, and several in one word (`-Vp1`). A word that is
 // not a flag is an error. -v and -h end the reading.
-Request read_flags(int argc, char** argv) {
-  Request request;
+BeanstalkdArgs read_flags(int argc, char** argv) {
+  BeanstalkdArgs request;
   request.name = argv[0];
   request.options.sync = queue::SyncPolicy::every(std::chrono::milliseconds(50));
   request.options.stall_timeout = std::chrono::milliseconds(0);
@@ -166,7 +167,7 @@ Request read_flags(int argc, char** argv) {
   return request;
 }
 
-server::Address address_of(const Request& request) {
+server::Address address_of(const BeanstalkdArgs& request) {
   if (request.host.starts_with("unix:")) return server::parse_address(request.host);
   return {.host = request.host, .port = server::parse_port(request.port), .path = {}};
 }
@@ -184,7 +185,7 @@ void print_usage(const std::string& name) {
   fmt::print("\nExample: {} -b ./data -p 11300 -f0\n", name);
 }
 
-int fail(const char* name, std::string_view why, int exit_code) {
+int fail_by_name(const char* name, std::string_view why, int exit_code) {
   fmt::print(stderr, "{}: {}\n", name, why);
   return exit_code;
 }
@@ -198,7 +199,7 @@ std::vector<BeanstalkdFlag> beanstalkd_flags() {
 int run_beanstalkd(int argc, char** argv) {
   const char* name = argv[0];
   try {
-    Request request = read_flags(argc, argv);
+    BeanstalkdArgs request = read_flags(argc, argv);
     if (request.help) return print_usage(request.name), kSuccess;
     if (request.version) return fmt::print("carillon {}\n", CARILLON_VERSION), kSuccess;
     request.options.listen = {address_of(request)};
@@ -210,11 +211,12 @@ int run_beanstalkd(int argc, char** argv) {
     server::log_to_stderr(request.verbosity > 0 ? spdlog::level::info : spdlog::level::warn);
     return server::run_server(request.options);
   } catch (const BeanstalkdUsageError& error) {
-    return fail(name, fmt::format("{} (-h shows the flags)", error.what()), kBeanstalkdUsage);
+    return fail_by_name(name, fmt::format("{} (-h shows the flags)", error.what()),
+                        kBeanstalkdUsage);
   } catch (const std::invalid_argument& error) {
-    return fail(name, error.what(), kBeanstalkdUsage);
+    return fail_by_name(name, error.what(), kBeanstalkdUsage);
   } catch (const base::StartError& error) {
-    return fail(name, error.what(), kFailure);
+    return fail_by_name(name, error.what(), kFailure);
   }
 }
 

@@ -62,9 +62,7 @@ Examples:
   carillon clear mail --state dead
   carillon clear mail --all --dry-run)";
 
-// How often the command asks how far the change is, and how often it shows that.
-constexpr std::chrono::milliseconds kLook{200};
-constexpr std::chrono::seconds kShown{1};
+constexpr std::chrono::seconds kShowEach{1};  // how far the change is
 
 std::string why_left(const server::ChangeInSteps& told) {
   const bool is_one = told.left == 1;
@@ -105,7 +103,7 @@ Told wait_for_end(Api& api, Told told, const BulkWords& words, const StopSignals
   while (told.goes_on) {
     wait_for(-1, 0, kLook, signals.fd());
     told = told_of(api.get(path));
-    if (!shows || !told.goes_on || std::chrono::steady_clock::now() - shown < kShown) continue;
+    if (!shows || !told.goes_on || std::chrono::steady_clock::now() - shown < kShowEach) continue;
     shown = std::chrono::steady_clock::now();
     remark(fmt::format("{} so far", told.changed));
   }
@@ -122,7 +120,7 @@ Told wait_for_end(Api& api, Told told, const BulkWords& words, const StopSignals
 }
 
 template <class Asks>
-struct Request {
+struct BulkRequest {
   ServerAddress server;
   Asked asked;
   bool all = false;
@@ -131,9 +129,9 @@ struct Request {
 
 // Adds a command of which the row takes `Asks`.
 template <class Asks>
-void add(CLI::App& app, int& exit_code, const std::string& name, const char* examples,
-         const BulkWords& usual, std::string_view positionals, bool needs_filter = true) {
-  auto request = std::make_shared<Request<Asks>>();
+void add_bulk(CLI::App& app, int& exit_code, const std::string& name, const char* examples,
+              const BulkWords& usual, std::string_view positionals, bool needs_filter = true) {
+  auto request = std::make_shared<BulkRequest<Asks>>();
   CLI::App& command = add_subcommand(app, name, examples);
   const AskedOptions options{.positionals = positionals, .without = "limit page_token"};
   if (needs_filter) {
@@ -194,25 +192,25 @@ int change_many(const ServerAddress& server, const Asked& asked, const server::S
 }
 
 void add_retry(CLI::App& app, int& exit_code) {
-  add<server::ChangeJobs>(app, exit_code, "retry", kRetryExamples,
-                          {.row = "retryJobs", .done = "retried", .tube = {}}, "tube");
+  add_bulk<server::ChangeJobs>(app, exit_code, "retry", kRetryExamples,
+                               {.row = "retryJobs", .done = "retried", .tube = {}}, "tube");
 }
 
 void add_move(CLI::App& app, int& exit_code) {
-  add<server::MoveJobs>(app, exit_code, "move", kMoveExamples,
-                        {.row = "moveJobs", .done = "moved", .tube = {}}, "tube to");
+  add_bulk<server::MoveJobs>(app, exit_code, "move", kMoveExamples,
+                             {.row = "moveJobs", .done = "moved", .tube = {}}, "tube to");
 }
 
 void add_spread(CLI::App& app, int& exit_code) {
   constexpr bool kNeedsFilter = false;  // its bounds are needed
-  add<server::SpreadJobs>(app, exit_code, "spread", kSpreadExamples,
-                          {.row = "spreadJobs", .done = "spread", .tube = {}}, "tube",
-                          kNeedsFilter);
+  add_bulk<server::SpreadJobs>(app, exit_code, "spread", kSpreadExamples,
+                               {.row = "spreadJobs", .done = "spread", .tube = {}}, "tube",
+                               kNeedsFilter);
 }
 
 void add_clear(CLI::App& app, int& exit_code) {
-  add<server::ChangeJobs>(app, exit_code, "clear", kClearExamples,
-                          {.row = "cancelJobs", .done = "deleted", .tube = {}}, "tube");
+  add_bulk<server::ChangeJobs>(app, exit_code, "clear", kClearExamples,
+                               {.row = "cancelJobs", .done = "deleted", .tube = {}}, "tube");
 }
 
 }  // namespace carillon::cli

@@ -252,7 +252,7 @@ int Findings::exit_code() const {
 
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCheckExamples =
     R"(Run it on the server's machine, as the server's user, before the server starts
 or while it serves. It changes nothing. While no server uses the data directory,
 all of its files are read and every checksum is verified, which takes as long
@@ -271,7 +271,7 @@ Examples:
   carillon check --server unix:/run/carillon/c.sock --http none
   carillon check --json | jq '.findings[] | select(.level != "ok")')";
 
-struct Request {
+struct CheckRequest {
   std::string directory = "./carillon-data";
   ServerAddress server;
   SecretFiles secrets;
@@ -280,7 +280,7 @@ struct Request {
 };
 
 // The clock first and last: so a step meanwhile is seen.
-Findings look(const Request& request, const StopSignals& signals) {
+Findings look(const CheckRequest& request, const StopSignals& signals) {
   Findings findings;
   const std::int64_t before = clock_offset();
   check_data(request.directory, signals, findings);
@@ -298,7 +298,7 @@ Findings look(const Request& request, const StopSignals& signals) {
   return findings;
 }
 
-int check(const Request& request) {
+int check(const CheckRequest& request) {
   if (request.secrets.certificate.has_value() != request.secrets.key.has_value())
     throw UsageError("--tls-cert and --tls-key go together");
   constexpr int kInterrupted = 2;
@@ -321,8 +321,8 @@ int check(const Request& request) {
 }  // namespace
 
 void add_check(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "check", kExamples);
+  auto request = std::make_shared<CheckRequest>();
+  CLI::App& command = add_subcommand(app, "check", kCheckExamples);
   add_value(command, "--data", request->directory, parse_directory,
             "The server's data directory (./carillon-data)")
       .type_name("DIR");

@@ -354,7 +354,7 @@ std::optional<pid_t> user_of(const std::string& directory) {
 namespace {
 
 constexpr std::int64_t kNsInSecond = 1'000'000'000;
-constexpr std::int64_t kStep = 50'000'000;         // ns; slewing moves a clock by 1 ms in 2 s
+constexpr std::int64_t kClockStep = 50'000'000;    // ns; slewing moves a clock by 1 ms in 2 s
 constexpr std::time_t kFirstYear = 1'735'689'600;  // 2025-01-01
 constexpr std::size_t kUsualConnections = 10'000;  // the default of --max-connections
 
@@ -398,7 +398,7 @@ void check_clock(std::int64_t before, Findings& findings) {
     findings.fail("clock", "is wrong: it shows a time before 2025", "set it");
     return;
   }
-  if (moved > kStep || moved < -kStep) {
+  if (moved > kClockStep || moved < -kClockStep) {
     findings.warn("clock", fmt::format("was set by {} during the check", by),
                   "let a daemon that slews it (chrony) keep it");
   }
@@ -490,7 +490,7 @@ namespace {
 
 using std::chrono::system_clock;
 
-constexpr std::chrono::days kSoon{21};
+constexpr std::chrono::days kExpiresSoon{21};
 
 void check_times(const server::TlsContext& tls, Findings& findings) {
   const auto left = tls.not_after() - system_clock::now();
@@ -505,7 +505,7 @@ void check_times(const server::TlsContext& tls, Findings& findings) {
   } else if (tls.not_before() > system_clock::now()) {
     findings.fail("tls", fmt::format("the certificate in {} does not hold yet", file),
                   "wait, or set the clock right");
-  } else if (left < kSoon) {
+  } else if (left < kExpiresSoon) {
     findings.warn("tls", fmt::format("the certificate in {} is good for {}", file, more),
                   std::string(kRenew));
   } else {

@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kShown = 10;  // lines of damages
+constexpr std::size_t kShownDamages = 10;  // lines of damages
 
 // Shows the progress and ends the work when a signal comes.
 class Watch {
@@ -69,10 +69,11 @@ void add_damages(const queue::StoreReport& report, Tell tell, const std::string&
                                 : report.lost_jobs > report.some_lost.size()
                                     ? "the line \"jobs\" names some of the jobs"
                                     : "the line \"jobs\" names the jobs";
-  for (std::size_t i = 0; i < report.damages.size() && i < kShown; ++i)
+  for (std::size_t i = 0; i < report.damages.size() && i < kShownDamages; ++i)
     (findings.*tell)("damage", report.damages[i], std::string(jobs));
-  if (report.damages.size() > kShown)
-    (findings.*tell)("damage", fmt::format("and {} more places", report.damages.size() - kShown),
+  if (report.damages.size() > kShownDamages)
+    (findings.*tell)("damage",
+                     fmt::format("and {} more places", report.damages.size() - kShownDamages),
                      std::string(jobs));
   for (const std::string& line : report.lost_changes)
     (findings.*tell)("changes", line, "find the jobs that were done since, before workers run");
@@ -105,10 +106,11 @@ std::string line_of(const queue::LostJob& job) {
 
 void add_left_out(const queue::StoreReport& report, const std::string& list, Findings& findings) {
   const std::string advice = fmt::format("{} has these lines, too", list);
-  for (std::size_t i = 0; i < report.left_out.size() && i < kShown; ++i)
+  for (std::size_t i = 0; i < report.left_out.size() && i < kShownDamages; ++i)
     findings.warn("left out", report.left_out[i], advice);
-  if (report.left_out.size() > kShown)
-    findings.warn("left out", fmt::format("and {} more", report.left_out.size() - kShown), advice);
+  if (report.left_out.size() > kShownDamages)
+    findings.warn("left out", fmt::format("and {} more", report.left_out.size() - kShownDamages),
+                  advice);
 }
 
 std::string line_of_left_out(const std::string& what) {

@@ -22,9 +22,6 @@ namespace {
 // reading one would only use up memory.
 constexpr std::uint64_t kMaxData = std::uint64_t{4} << 30;
 
-// Comes before the server's words for what is wrong.
-constexpr std::string_view kBadOption = "BAD_OPTION ";
-
 constexpr std::string_view verb_of(std::string_view command) {
   return command.substr(0, command.find(' '));
 }

@@ -30,6 +30,9 @@
 
 namespace carillon::cli {
 
+// Comes before the server's words for what is wrong with an option.
+inline constexpr std::string_view kBadOption = "BAD_OPTION ";
+
 // The server answered that it cannot do this now, for example because its disk is full.
 struct Refused : Unavailable {
   Refused(const std::string& text, std::string_view answer) : Unavailable(text), reply(answer) {}

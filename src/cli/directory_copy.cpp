@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kStep = 4 << 20;
+constexpr std::size_t kCopyStep = 4 << 20;
 
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error) {
   throw Failure(fmt::format("cannot {} {}: {}", what, path, error_text(error)));
@@ -100,7 +100,7 @@ void DirectoryCopy::refuse_if_too_large() const {
 }
 
 void DirectoryCopy::run(const std::function<void(std::uint64_t done)>& progress) {
-  buffer_.resize(kStep);
+  buffer_.resize(kCopyStep);
   for (const File& file : files_) copy(file, progress);
   if (const int error = base::sync_directory(partial_.c_str()); error != 0)
     fail("write", partial_, error);
@@ -117,7 +117,7 @@ void DirectoryCopy::copy(const File& file,
   if (!target) fail("write", to, errno);
   std::uint64_t at = 0;
   do {
-    std::size_t size = std::min<std::uint64_t>(kStep, file.size - at);
+    std::size_t size = std::min<std::uint64_t>(kCopyStep, file.size - at);
     const std::size_t wanted = size;
     int error = base::read_at(source.get(), buffer_.data(), size, at);
     if (error != 0) fail("read", from, error);

@@ -49,7 +49,7 @@ namespace json = boost::json;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr const char* kExamples =
+constexpr const char* kExportExamples =
     R"(Each job is a line of JSON, with its body and all that carillon import needs.
 The server goes on meanwhile: a job that is there all the time, and that nobody
 kicks or moves to an earlier time, is in the file exactly once. The last line
@@ -62,7 +62,7 @@ Examples:
   carillon export --out jobs.jsonl --resume
   carillon export --tube mail | jq -r 'select(.state == "buried").body')";
 
-struct Request {
+struct ExportRequest {
   ServerAddress server;
   std::vector<std::string> tubes;
   std::optional<std::string> out;
@@ -265,7 +265,7 @@ bool has_body(const json::object& job) {
 
 class Export {
  public:
-  Export(Api& api, const Request& request, const StopSignals& stop, ProgressLine& line)
+  Export(Api& api, const ExportRequest& request, const StopSignals& stop, ProgressLine& line)
       : api_(api), request_(request), stop_(stop), line_(line) {}
 
   // Asks which tubes there are. Throws Interrupted if a signal has come, and Failure, also if a
@@ -440,7 +440,7 @@ class Export {
   }
 
   Api& api_;
-  const Request& request_;
+  const ExportRequest& request_;
   const StopSignals& stop_;
   ProgressLine& line_;
   std::vector<json::value> tubes_;
@@ -458,7 +458,8 @@ int report_missing(const ExportFile& file) {
   return file.is_whole() ? kSuccess : kFailure;
 }
 
-void report(const Request& request, const Export& done, std::uint64_t jobs, milliseconds took) {
+void report(const ExportRequest& request, const Export& done, std::uint64_t jobs,
+            milliseconds took) {
   if (request.json && request.out) {
     return write_out(line_of({{"file", *request.out},
                               {"jobs", jobs},
@@ -476,7 +477,7 @@ void report(const Request& request, const Export& done, std::uint64_t jobs, mill
   remark(text);
 }
 
-int export_jobs(const Request& request) {
+int export_jobs(const ExportRequest& request) {
   if (request.resume && !request.out) throw UsageError("--resume needs the file: --out FILE");
   const auto began = Clock::now();
   const StopSignals signals;
@@ -516,8 +517,8 @@ int export_jobs(const Request& request) {
 }  // namespace
 
 void add_export(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "export", kExamples);
+  auto request = std::make_shared<ExportRequest>();
+  CLI::App& command = add_subcommand(app, "export", kExportExamples);
   add_value(
       command, "--out", request->out,
       [](const std::string& text) {

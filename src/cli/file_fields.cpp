@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cli/api.h"
 #include "cli/settings.h"
 #include "server/text/duration.h"
 
@@ -19,10 +20,6 @@ namespace {
 namespace json = boost::json;
 
 // --- Values, from the API to a file. Null is left out.
-
-std::string text_of(const json::value& value) {
-  return value.is_string() ? std::string(value.get_string()) : json::serialize(value);
-}
 
 json::value in_ms(const json::value& duration) {
   const auto ms = server::parse_duration(std::string_view(duration.as_string()));
@@ -175,8 +172,6 @@ constexpr std::array kFields = {
     FileField{kSchedule, "spread", "/spread", kSpan},
     FileField{kSchedule, "paused", "/paused", kPaused},
 };
-
-constexpr std::string_view kBase64 = "_base64";
 
 const FileField* field_named(unsigned of, std::string_view name) {
   const auto* const found = std::find_if(

@@ -77,7 +77,6 @@ bool was_put(const PutAnswer& answer) {
 
 // Returns the server's words for why it refuses a job, as a sentence.
 std::string reason(std::string_view why, std::size_t body_bytes) {
-  constexpr std::string_view kBadOption = "BAD_OPTION ";
   if (why == "JOB_TOO_BIG")
     return fmt::format("the body has {} bytes, more than the server takes", body_bytes);
   if (why == "TOO_MANY") return "the put-rate of the tube does not let this many in at once";

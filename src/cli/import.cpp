@@ -20,7 +20,7 @@
 namespace carillon::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kImportExamples =
     R"(FILE: what carillon export has written, or lines of JSON of your own, as
 {"tube":"mail","delay":"3s","body":"hello"}; - is standard input. Jobs get new
 ids; those whose time has passed are ready at once. What the file says of tubes,
@@ -73,7 +73,7 @@ int import_jobs(const ImportRequest& request) {
 
 void add_import(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<ImportRequest>();
-  CLI::App& command = add_subcommand(app, "import", kExamples);
+  CLI::App& command = add_subcommand(app, "import", kImportExamples);
   add_value(
       command, "FILE", request->file, [](const std::string& text) { return text; },
       "Lines of JSON; - is standard input")

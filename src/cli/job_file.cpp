@@ -44,8 +44,6 @@ std::uint64_t number_of(std::string_view name, const json::value& value) {
   return number;
 }
 
-constexpr std::string_view kBase64 = "_base64";
-
 // Returns the bytes of a text, and takes _base64 off the name; nothing of what is no text.
 std::string take_text(std::string_view& name, const json::value& value) {
   if (!name.ends_with(kBase64)) return value.is_string() ? text_of(name, value) : "";

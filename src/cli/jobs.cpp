@@ -106,7 +106,7 @@ struct NamedJob {
 };
 
 // The arguments of these commands.
-struct Request {
+struct JobsRequest {
   ServerAddress server;
   std::vector<std::uint64_t> ids;
   std::string key;
@@ -131,7 +131,7 @@ struct Request {
 // Calls `change` for each job. Says which ones the server has left alone, and why. Returns the exit
 // code.
 template <class Change>
-int for_each_job(const Request& request, std::string_view command, Change change) {
+int for_each_job(const JobsRequest& request, std::string_view command, Change change) {
   const std::vector<NamedJob> jobs = request.jobs();
   Api api(request.server);
   int exit_code = kSuccess;
@@ -164,7 +164,7 @@ void print_json(const json::object& shown) {
 }
 
 // Says what became of a job that is gone.
-void print_ended(const Request& request, const NamedJob& job, std::string_view result) {
+void print_ended(const JobsRequest& request, const NamedJob& job, std::string_view result) {
   json::object shown;
   if (request.key.empty()) {
     shown["id"] = parse_job_id(job.short_name);
@@ -177,7 +177,7 @@ void print_ended(const Request& request, const NamedJob& job, std::string_view r
 
 // --- cancel, delete, bury
 
-struct CancelRequest : Request {
+struct CancelRequest : JobsRequest {
   bool ask = false;
   bool all = false;
 };
@@ -207,7 +207,7 @@ int cancel(const CancelRequest& request) {
   });
 }
 
-int delete_jobs(const Request& request) {
+int delete_jobs(const JobsRequest& request) {
   return for_each_job(request, "delete", [&](Api& api, const NamedJob& job) {
     api.ask("DELETE", job.path + "?done=true");
     if (request.json) return print_ended(request, job, "deleted");
@@ -215,7 +215,7 @@ int delete_jobs(const Request& request) {
   });
 }
 
-int bury(const Request& request) {
+int bury(const JobsRequest& request) {
   return for_each_job(request, "bury", [&](Api& api, const NamedJob& job) {
     // The API buries by id alone.
     const bool has_id = job.path.starts_with("/v1/jobs/");
@@ -229,12 +229,12 @@ int bury(const Request& request) {
 
 // --- patch and release
 
-struct ChangeRequest : Request {
+struct ChangeRequest : JobsRequest {
   std::optional<std::string> body;
 };
 
 // What the job should become.
-json::object change_of(const Request& request) {
+json::object change_of(const JobsRequest& request) {
   if (request.asked.has("/delay") && request.asked.has("/due"))
     throw UsageError("give --delay or --at, not both");
   if (request.asked.has("/expires_in") && request.asked.has("/expires_at"))
@@ -255,7 +255,7 @@ int patch(const ChangeRequest& request) {
   });
 }
 
-int release(const Request& request) {
+int release(const JobsRequest& request) {
   json::object change = change_of(request);
   if (!change.contains("due") && !change.contains("delay")) change["delay"] = "0s";
   return for_each_job(request, "release", [&](Api& api, const NamedJob& job) {
@@ -269,7 +269,7 @@ int release(const Request& request) {
 
 // --- peek
 
-struct PeekRequest : Request {
+struct PeekRequest : JobsRequest {
   std::string state;  // show the job that leaves this state next
 };
 
@@ -380,8 +380,9 @@ int peek(const PeekRequest& request) {
 
 // Adds a command with ID ..., --key KEY and --tube TUBE.
 template <class Of>
-CLI::App& add(CLI::App& app, const std::string& name, const char* examples,
-              const std::shared_ptr<Of>& request, int (*act)(const Of&), int& exit_code) {
+CLI::App& add_job_command(CLI::App& app, const std::string& name, const char* examples,
+                          const std::shared_ptr<Of>& request, int (*act)(const Of&),
+                          int& exit_code) {
   CLI::App& command = add_subcommand(app, name, examples);
   const std::string what = name == "peek" ? "This job" : fmt::format("The jobs to {}", name);
   const Argument ids = add_value(command, "ID", request->ids, parse_job_id, what).type_name("");
@@ -409,7 +410,7 @@ void add_ending(CLI::App& command, const std::shared_ptr<Of>& request) {
 
 void add_cancel(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<CancelRequest>();
-  CLI::App& command = add(app, "cancel", kCancelExamples, request, cancel, exit_code);
+  CLI::App& command = add_job_command(app, "cancel", kCancelExamples, request, cancel, exit_code);
   add_flag(command, "--ask", request->ask, "If a worker holds it: when it is done");
   add_flag(command, "--json", request->json, kEndedHelp);
   add_bulk_options<server::ChangeJobs>(command, request->asked, request->all,
@@ -418,15 +419,16 @@ void add_cancel(CLI::App& app, int& exit_code) {
 }
 
 void add_delete(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add(app, "delete", kDeleteExamples, request, delete_jobs, exit_code);
+  auto request = std::make_shared<JobsRequest>();
+  CLI::App& command =
+      add_job_command(app, "delete", kDeleteExamples, request, delete_jobs, exit_code);
   add_flag(command, "--json", request->json, kEndedHelp);
   add_server_option(command, request->server);
 }
 
 void add_bury(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add(app, "bury", kBuryExamples, request, bury, exit_code);
+  auto request = std::make_shared<JobsRequest>();
+  CLI::App& command = add_job_command(app, "bury", kBuryExamples, request, bury, exit_code);
   request->asked.add_arguments(command, server::kShape<server::BuryJob>,
                                {.without = "id", .names = "priority:pri"});
   add_ending(command, request);
@@ -434,7 +436,7 @@ void add_bury(CLI::App& app, int& exit_code) {
 
 void add_patch(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<ChangeRequest>();
-  CLI::App& command = add(app, "patch", kPatchExamples, request, patch, exit_code);
+  CLI::App& command = add_job_command(app, "patch", kPatchExamples, request, patch, exit_code);
   add_text(command, "--body", request->body, "Another body; - reads it from standard input")
       .type_name("TEXT");
   request->asked.add_arguments(
@@ -444,8 +446,9 @@ void add_patch(CLI::App& app, int& exit_code) {
 }
 
 void add_release(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add(app, "release", kReleaseExamples, request, release, exit_code);
+  auto request = std::make_shared<JobsRequest>();
+  CLI::App& command =
+      add_job_command(app, "release", kReleaseExamples, request, release, exit_code);
   request->asked.add_arguments(
       command, server::kShape<server::ChangeJob>,
       {.without = "id ttr body expires_in expires_at at_expiry content_type metadata",
@@ -455,7 +458,7 @@ void add_release(CLI::App& app, int& exit_code) {
 
 void add_peek(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<PeekRequest>();
-  CLI::App& command = add(app, "peek", kPeekExamples, request, peek, exit_code);
+  CLI::App& command = add_job_command(app, "peek", kPeekExamples, request, peek, exit_code);
   const auto state = [&](const std::string& name, const char* description) {
     const auto set = [request, name] {
       if (!std::exchange(request->state, name).empty())

@@ -30,7 +30,7 @@
 namespace carillon::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kListExamples =
     R"(Without a TUBE it lists the tubes, and which are paused, or drained (no puts).
 Jobs come by due time, and the buried ones after them. Times are UTC.
 
@@ -43,7 +43,7 @@ Examples:
 // What the server takes at most.
 constexpr std::uint32_t kPage = 1'000;
 
-struct Request {
+struct ListRequest {
   ServerAddress server;
   std::optional<std::string> tube;
   Asked filter;
@@ -123,20 +123,18 @@ bool read_pages(Api& api, const std::string& target, std::string_view name, Show
   }
 }
 
-std::string target_of(const Request& request) {
+std::string target_of(const ListRequest& request) {
   const std::string tube = "/v1/tubes/" + url_part(*request.tube);
   const std::uint32_t size = request.all ? kPage : std::min(request.limit, kPage);
   std::string target =
       fmt::format("{}/{}?page_size={}", tube, request.groups ? "groups" : "jobs", size);
   const json::object filter = server::write(request.filter.read<server::Filter>());
   for (const auto& [name, value] : filter)
-    target += fmt::format("&{}={}", std::string_view(name),
-                          url_part(value.is_string() ? std::string_view(value.get_string())
-                                                     : json::serialize(value)));
+    target += fmt::format("&{}={}", std::string_view(name), url_part(text_of(value)));
   return target;
 }
 
-void list_tube(const Request& request, Api& api) try {
+void list_tube(const ListRequest& request, Api& api) try {
   std::uint64_t left = request.all ? std::numeric_limits<std::uint64_t>::max() : request.limit;
   bool is_first = true;
   bool is_incomplete = false;
@@ -170,7 +168,7 @@ void list_tube(const Request& request, Api& api) try {
                             *request.tube));
 }
 
-void list_tubes(const Request& request, Api& api) {
+void list_tubes(const ListRequest& request, Api& api) {
   const std::string header = fit(fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {}", "READY", "RESERVED",
                                              "DELAYED", "BURIED", "TUBE"));
   bool is_first = true;
@@ -201,7 +199,7 @@ void list_tubes(const Request& request, Api& api) {
   read_pages(api, fmt::format("/v1/tubes?page_size={}", kPage), "tubes", show);
 }
 
-int list(const Request& request) {
+int list(const ListRequest& request) {
   if (!request.tube && (request.groups || !request.filter.is_empty()))
     throw UsageError("write the TUBE, too");
   if (request.groups && !request.filter.is_empty())
@@ -214,8 +212,8 @@ int list(const Request& request) {
 }  // namespace
 
 void add_list(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "list", kExamples);
+  auto request = std::make_shared<ListRequest>();
+  CLI::App& command = add_subcommand(app, "list", kListExamples);
   add_value(command, "TUBE", request->tube, parse_tube, "The jobs of this tube").type_name("");
   request->filter.add_arguments(command, server::kShape<server::Filter>);
   add_flag(command, "--groups", request->groups, "The groups of the tube instead of its jobs");

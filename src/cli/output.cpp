@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "cli/api.h"
 #include "cli/exit_status.h"
 #include "server/text/visible_text.h"
 
@@ -42,9 +43,8 @@ void write_fields(const boost::json::object& fields, bool as_json) {
   for (const auto& field : fields) width = std::max(width, field.key().size());
   std::string table;
   for (const auto& [name, value] : fields) {
-    const std::string text =
-        value.is_string() ? std::string(value.get_string()) : boost::json::serialize(value);
-    table += fmt::format("{:<{}}  {}\n", std::string_view(name), width, server::visible(text));
+    table +=
+        fmt::format("{:<{}}  {}\n", std::string_view(name), width, server::visible(text_of(value)));
   }
   write_out(table);
 }

@@ -34,7 +34,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr const char* kExamples = R"(The body is BODY byte for byte, or all of standard input.
+constexpr const char* kPutExamples = R"(The body is BODY byte for byte, or all of standard input.
 Only one job of a tube can have a given KEY. If a job has it, nothing is put and
 its id is printed; --on-conflict replace, keep-due or debounce changes it. So a
 put with a key can be repeated until it is answered. The key of a job that was
@@ -67,7 +67,7 @@ std::chrono::milliseconds parse_ttr(const std::string& text) {
   throw std::invalid_argument(fmt::format("\"{}\": the longest is 4294967295s (49710 days)", text));
 }
 
-struct Request {
+struct PutRequest {
   ServerAddress server;
   std::optional<std::string> body;
   std::string tube{kDefaultTube};
@@ -178,7 +178,7 @@ std::optional<std::uint64_t> due_of(const ServerAddress& server, std::uint64_t i
 
 // Puts the lines, and prints an id for each. Batches have the same lines whenever standard input
 // has: so a batch that is put again has the same token.
-int put_lines(const Request& request) {
+int put_lines(const PutRequest& request) {
   if (request.body && *request.body != "-")
     throw UsageError("--batch puts the lines of standard input; leave out BODY");
   check_named(request.options);
@@ -218,7 +218,7 @@ int put_lines(const Request& request) {
   return kSuccess;
 }
 
-int put(const Request& request) {
+int put(const PutRequest& request) {
   if (request.batch) return put_lines(request);
   if (!request.once.empty()) throw UsageError("--once needs --batch");
   check_named(request.options);
@@ -246,8 +246,8 @@ int put(const Request& request) {
 }  // namespace
 
 void add_put(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "put", kExamples);
+  auto request = std::make_shared<PutRequest>();
+  CLI::App& command = add_subcommand(app, "put", kPutExamples);
   add_text(command, "BODY", request->body,
            "What the worker gets; - or nothing: read it from\nstandard input")
       .type_name("");
@@ -344,7 +344,7 @@ struct ReserveRequest {
 // The protocol's limit: 2^31-1 s.
 constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::seconds(2'147'483'647);
 
-std::chrono::milliseconds parse_timeout(const std::string& text) {
+std::chrono::milliseconds parse_reserve_timeout(const std::string& text) {
   const auto timeout = server::parse_duration(text);
   if (timeout <= kLongestTimeout) return timeout;
   throw std::invalid_argument(fmt::format(
@@ -404,7 +404,7 @@ void add_reserve(CLI::App& app, int& exit_code) {
   add_value(command, "--tube", request->tubes, parse_tube,
             "From this tube (default: default); may be repeated")
       .type_name("TUBE");
-  add_value(command, "--timeout", request->timeout, parse_timeout,
+  add_value(command, "--timeout", request->timeout, parse_reserve_timeout,
             "Give up after this long; 0: do not wait")
       .type_name("DURATION");
   add_flag(command, "--delete", request->delete_it, "Delete the job once it is printed");

@@ -70,8 +70,8 @@ constexpr std::array<std::string_view, 7> kScheduleActions = {"set",    "list", 
 constexpr std::array<std::string_view, 8> kEndpointActions = {
     "set", "list", "show", "test", "pause", "resume", "rotate", "delete"};
 
-struct Request {
-  explicit Request(std::string of) : kind(std::move(of)) {}
+struct NamedRequest {
+  explicit NamedRequest(std::string of) : kind(std::move(of)) {}
 
   std::string kind;  // "schedule"
   ServerAddress server;
@@ -91,14 +91,14 @@ struct Request {
 
 // --- What both have in common.
 
-void check_name(const Request& request) {
+void check_name(const NamedRequest& request) {
   if (request.action == "list" && request.name)
     throw UsageError(fmt::format("list takes no name: \"{}\"", *request.name));
   if (request.action != "list" && !request.name)
     throw UsageError(fmt::format("write the name: {} NAME", request.action));
 }
 
-json::array all_of(const Request& request, Api& api) {
+json::array all_of(const NamedRequest& request, Api& api) {
   json::array all;
   std::string query;
   do {
@@ -111,14 +111,14 @@ json::array all_of(const Request& request, Api& api) {
 }
 
 // Says that the thing is set, paused, resumed or deleted.
-void tell(const Request& request, std::string_view done) {
+void tell(const NamedRequest& request, std::string_view done) {
   write_out(request.json ? fmt::format("{{\"{}\":\"{}\",\"result\":\"{}\"}}\n", request.kind,
                                        *request.name, done)
                          : fmt::format("{} {} {}\n", done, request.kind, *request.name));
 }
 
 // pause, resume and delete.
-void change(const Request& request, Api& api) {
+void change(const NamedRequest& request, Api& api) {
   if (request.action == "delete") {
     api.ask("DELETE", request.path());
     return tell(request, "deleted");
@@ -127,9 +127,9 @@ void change(const Request& request, Api& api) {
   tell(request, request.action == "pause" ? "paused" : "resumed");
 }
 
-CLI::App& add_kind(CLI::App& app, const std::shared_ptr<Request>& request, const char* examples,
-                   std::span<const std::string_view> actions, int (*act)(Request&),
-                   int& exit_code) {
+CLI::App& add_kind(CLI::App& app, const std::shared_ptr<NamedRequest>& request,
+                   const char* examples, std::span<const std::string_view> actions,
+                   int (*act)(NamedRequest&), int& exit_code) {
   CLI::App& command = add_subcommand(app, request->kind, examples);
   const auto parse_action = [actions](const std::string& text) {
     if (std::find(actions.begin(), actions.end(), text) != actions.end()) return text;
@@ -148,7 +148,7 @@ CLI::App& add_kind(CLI::App& app, const std::shared_ptr<Request>& request, const
 
 // --- Schedules.
 
-void check_schedule(const Request& request) {
+void check_schedule(const NamedRequest& request) {
   check_name(request);
   if (!request.is_set() && request.body) throw UsageError("only set takes a body");
   if (!request.is_set() && !request.asked.is_empty())
@@ -157,7 +157,7 @@ void check_schedule(const Request& request) {
     throw UsageError("write when: --cron or --every");
 }
 
-void set_schedule(const Request& request, Api& api) try {
+void set_schedule(const NamedRequest& request, Api& api) try {
   json::object fields = request.asked.fields();
   json::value& job = fields["job"];
   if (!job.is_object()) job.emplace_object();
@@ -193,7 +193,7 @@ json::object shown_schedule(const json::object& shown) {
   return fields;
 }
 
-void list_schedules(const Request& request, Api& api) {
+void list_schedules(const NamedRequest& request, Api& api) {
   json::array names;
   std::string text;
   for (const json::value& one : all_of(request, api)) {
@@ -203,14 +203,14 @@ void list_schedules(const Request& request, Api& api) {
   write_out(request.json ? json::serialize(names) + "\n" : text);
 }
 
-void trigger(const Request& request, Api& api) {
+void trigger(const NamedRequest& request, Api& api) {
   const json::value id = api.ask("POST", request.path(":trigger")).at("id");
   write_out(request.json
                 ? json::serialize(json::object{{"schedule", *request.name}, {"id", id}}) + "\n"
                 : json::serialize(id) + "\n");
 }
 
-int schedule(Request& request) {
+int schedule(NamedRequest& request) {
   check_schedule(request);
   Api api(request.server);
   if (request.is_set()) return set_schedule(request, api), kSuccess;
@@ -258,7 +258,7 @@ json::value parse_whole_number(const std::string& text) {
   return parse_priority(text);
 }
 
-constexpr Setting kTimes[] = {
+constexpr Setting kScheduleTimes[] = {
     {"--cron", "/cron", "TIMES", "When: a cron expression"},
     {"--zone", "/time_zone", "ZONE", "Time zone of --cron, as Europe/Berlin (UTC)"},
     {"--gap", "/gap", "HOW",
@@ -270,7 +270,7 @@ constexpr Setting kTimes[] = {
     {"--overlap", "/overlap", "HOW", "While its last job is there: allow, skip or queue\n(allow)"},
     {"--spread", "/spread", "DURATION", "Jobs are due later by up to this, always the same"}};
 
-constexpr Setting kJob[] = {
+constexpr Setting kScheduledJob[] = {
     {"--pri", "/job/priority", "N", "Of its jobs: 0 (most urgent) to 4294967295 (65536)",
      parse_whole_number},
     {"--ttr", "/job/ttr", "DURATION", "How long a worker may hold a job (1m)"},
@@ -321,7 +321,7 @@ json::object shown_endpoint(json::object shown) {
   return shown;
 }
 
-void list_endpoints(const Request& request, Api& api) {
+void list_endpoints(const NamedRequest& request, Api& api) {
   const json::array all = all_of(request, api);
   if (request.json) return write_out(json::serialize(all) + "\n");
   std::string text;
@@ -338,7 +338,7 @@ void print_secret(const json::object& shown) {
   if (shown.contains("secret")) write_out(text_in(shown, "secret") + "\n");
 }
 
-void test(const Request& request, Api& api) {
+void test(const NamedRequest& request, Api& api) {
   // It answers at the latest after the time that an attempt has.
   api.set_patience(std::chrono::minutes(11));
   const json::object trial = api.ask("POST", request.path(":test"));
@@ -350,7 +350,7 @@ void test(const Request& request, Api& api) {
   if (!request.json) write_out(fmt::format("{} after {}\n", status, text_in(trial, "took")));
 }
 
-void check_endpoint(const Request& request) {
+void check_endpoint(const NamedRequest& request) {
   check_name(request);
   for (const auto& [key, value] : request.asked.fields()) {
     const std::string_view action = key == "overlap" ? "rotate" : "set";
@@ -364,7 +364,7 @@ void check_endpoint(const Request& request) {
       throw UsageError(fmt::format("write --{}", needed));
 }
 
-int endpoint(Request& request) try {
+int endpoint(NamedRequest& request) try {
   check_endpoint(request);
   Api api(request.server);
   if (request.action == "list") {
@@ -405,19 +405,19 @@ constexpr Setting kEndpointSettings[] = {
 }  // namespace
 
 void add_schedule(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>("schedule");
+  auto request = std::make_shared<NamedRequest>("schedule");
   CLI::App& command =
       add_kind(app, request, kScheduleExamples, kScheduleActions, schedule, exit_code);
   Asked& asked = request->asked;
   add_text(command, "BODY", request->body,
            "What the worker gets; - or nothing: read it from\nstandard input")
       .type_name("");
-  add_settings(command, asked, kTimes);
+  add_settings(command, asked, kScheduleTimes);
   add_text(
       command, "--catch-up", [&asked](const std::string& text) { set_catch_up(asked, text); },
       "What was missed: none, last, all:DURATION (last)")
       .type_name("HOW");
-  add_settings(command, asked, kJob);
+  add_settings(command, asked, kScheduledJob);
   add_retry_settings(command, asked, "/job/retry");
   const auto set_attributes = [&asked](const std::string& text) {
     for (const auto& [name, value] : parse_argument("--attributes", parse_attributes, text))
@@ -432,7 +432,7 @@ void add_schedule(CLI::App& app, int& exit_code) {
 }
 
 void add_endpoint(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>("endpoint");
+  auto request = std::make_shared<NamedRequest>("endpoint");
   CLI::App& command =
       add_kind(app, request, kEndpointExamples, kEndpointActions, endpoint, exit_code);
   add_settings(command, request->asked, kEndpointSettings);

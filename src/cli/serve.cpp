@@ -134,7 +134,7 @@ std::size_t parse_max_connections(std::string_view text) {
   return parse_number(text, 1, 1'000'000);
 }
 
-std::chrono::milliseconds parse_timeout(std::string_view text) {
+std::chrono::milliseconds parse_connection_timeout(std::string_view text) {
   constexpr std::chrono::seconds kShortest{1};
   const std::chrono::milliseconds timeout = server::parse_duration(text);
   if (timeout.count() == 0 || (timeout >= kShortest && timeout <= server::kLongestTimeout))
@@ -165,7 +165,7 @@ server::LogFormat parse_log_format(std::string_view text) {
   throw std::invalid_argument(fmt::format("\"{}\": write text or json", text));
 }
 
-constexpr std::string_view kExamples = R"(Examples:
+constexpr std::string_view kServeExamples = R"(Examples:
   carillon serve                                    data in ./carillon-data
   carillon serve --data /var/lib/carillon           data somewhere else
   carillon serve --listen unix:/run/carillon/c.sock --socket-group www-data
@@ -183,7 +183,7 @@ Signals:
                     (nohup)
   SIGUSR1           refuse new jobs from now on (DRAINING), serve the others)";
 
-struct Request {
+struct ServeRequest {
   server::ServerOptions options;
   std::vector<server::Address> listen;
   std::vector<std::optional<server::Address>> http;  // none: "none"
@@ -254,7 +254,7 @@ void check_no_address_twice(const std::vector<server::Address>& addresses,
 }
 
 // HTTP is answered beside each other address, unless addresses for it are named.
-void complete_addresses(Request& request) {
+void complete_addresses(ServeRequest& request) {
   server::ServerOptions& options = request.options;
   if (!request.listen.empty()) options.listen = request.listen;
   check_no_address_twice(options.listen, "--listen");
@@ -289,7 +289,7 @@ void complete_access(server::ServerOptions& options) {
   if (!access.mode) access.mode = access.group ? 0660 : 0600;
 }
 
-void complete_tls(Request& request) {
+void complete_tls(ServeRequest& request) {
   if (!request.tls_cert && !request.tls_key) {
     if (request.tls_client_ca) throw UsageError("--tls-client-ca needs --tls-cert and --tls-key");
     return;
@@ -303,7 +303,7 @@ void complete_tls(Request& request) {
                                          .client_ca = request.tls_client_ca};
 }
 
-void serve(Request& request, int& exit_code) {
+void serve(ServeRequest& request, int& exit_code) {
   complete_addresses(request);
   complete_tls(request);
   complete_access(request.options);
@@ -349,7 +349,7 @@ void add_storage(CLI::App& command, server::ServerOptions& options) {
       .type_name("DURATION");
 }
 
-void add_network(CLI::App& command, Request& request) {
+void add_network(CLI::App& command, ServeRequest& request) {
   server::ServerOptions& options = request.options;
   add_value(
       command, "--listen", request.listen,
@@ -368,7 +368,7 @@ void add_network(CLI::App& command, Request& request) {
       .type_name("NAME");
 }
 
-void add_security(CLI::App& command, Request& request) {
+void add_security(CLI::App& command, ServeRequest& request) {
   server::ServerOptions& options = request.options;
   add_value(command, "--tokens", options.tokens, parse_file,
             "Ask each client for one of the tokens in this file,\n"
@@ -407,13 +407,13 @@ void add_limits(CLI::App& command, server::ServerOptions& options) {
   add_value(command, "--max-connections", options.max_connections, parse_max_connections,
             "More are refused (10000)")
       .type_name("N");
-  add_value(command, "--stall-timeout", options.stall_timeout, parse_timeout,
+  add_value(command, "--stall-timeout", options.stall_timeout, parse_connection_timeout,
             "Close a connection that does not end a line or a\n"
             "header it has begun, sends no more of a body, or\n"
             "reads none of its replies, for this time; 0: never\n"
             "(60s)")
       .type_name("DURATION");
-  add_value(command, "--idle-timeout", options.idle_timeout, parse_timeout,
+  add_value(command, "--idle-timeout", options.idle_timeout, parse_connection_timeout,
             "Close a connection that sends no command for this\n"
             "time, and neither holds a job nor waits for one;\n"
             "0: never (0)")
@@ -432,7 +432,7 @@ void add_push(CLI::App& command, server::ServerOptions& options) {
       .type_name("FILE");
 }
 
-void add_log(CLI::App& command, Request& request) {
+void add_log(CLI::App& command, ServeRequest& request) {
   add_value(command, "--log-level", request.log_level, parse_log_level,
             "debug, info, warn, error or off (info)")
       .type_name("LEVEL");
@@ -444,8 +444,8 @@ void add_log(CLI::App& command, Request& request) {
 }  // namespace
 
 void add_serve(CLI::App& app, int& exit_code) {
-  CLI::App& command = add_subcommand(app, "serve", kExamples);
-  const auto request = std::make_shared<Request>();
+  CLI::App& command = add_subcommand(app, "serve", kServeExamples);
+  const auto request = std::make_shared<ServeRequest>();
   request->options.data_dir = "./carillon-data";
   add_storage(command, request->options);
   add_network(command, *request);

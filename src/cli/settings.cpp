@@ -28,7 +28,8 @@ constexpr Setting kRetrySettings[] = {
     {"--lost", "/lost_fails", "HOW", "A lost connection of a worker: fails or returns\n(returns)",
      parse_lost}};
 
-void add(CLI::App& command, Asked& asked, const Setting& setting, const std::string& pointer) {
+void add_setting(CLI::App& command, Asked& asked, const Setting& setting,
+                 const std::string& pointer) {
   const std::string name = setting.option;
   const auto set = [&asked, name, pointer, parse = setting.parse](const std::string& text) {
     asked.set(pointer, parse_argument(name, parse, text), name);
@@ -84,11 +85,12 @@ json::value parse_lost(const std::string& text) {
 }
 
 void add_settings(CLI::App& command, Asked& asked, std::span<const Setting> settings) {
-  for (const Setting& setting : settings) add(command, asked, setting, setting.pointer);
+  for (const Setting& setting : settings) add_setting(command, asked, setting, setting.pointer);
 }
 
 void add_retry_settings(CLI::App& command, Asked& asked, const std::string& at) {
-  for (const Setting& setting : kRetrySettings) add(command, asked, setting, at + setting.pointer);
+  for (const Setting& setting : kRetrySettings)
+    add_setting(command, asked, setting, at + setting.pointer);
 }
 
 }  // namespace carillon::cli

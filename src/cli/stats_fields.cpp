@@ -157,7 +157,7 @@ std::string to_json(const StatsFields& stats) {
 
 namespace {
 
-constexpr const char* kExamples = R"(Times are in seconds.
+constexpr const char* kStatsExamples = R"(Times are in seconds.
 
 Examples:
   carillon stats                    the server
@@ -165,14 +165,14 @@ Examples:
   carillon stats --job 7
   carillon stats --json | jq '."current-jobs-ready"')";
 
-struct Request {
+struct StatsRequest {
   ServerAddress server;
   std::optional<std::uint64_t> job;
   std::optional<std::string> tube;
   bool json = false;
 };
 
-StatsFields fetch(const Request& request, Client& client) {
+StatsFields fetch(const StatsRequest& request, Client& client) {
   if (request.job) {
     if (auto stats = client.stats_job(*request.job)) return *std::move(stats);
     throw Failure(fmt::format("job {} does not exist", *request.job));
@@ -185,7 +185,7 @@ StatsFields fetch(const Request& request, Client& client) {
   return client.stats();
 }
 
-int show_stats(const Request& request) {
+int show_stats(const StatsRequest& request) {
   Client client(Stream::connect(request.server));
   const StatsFields stats = fetch(request, client);
   write_out(request.json ? to_json(stats) : to_table(stats));
@@ -195,8 +195,8 @@ int show_stats(const Request& request) {
 }  // namespace
 
 void add_stats(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "stats", kExamples);
+  auto request = std::make_shared<StatsRequest>();
+  CLI::App& command = add_subcommand(app, "stats", kStatsExamples);
   const Argument job =
       add_value(command, "--job", request->job, parse_job_id, "Of this job").type_name("ID");
   add_value(command, "--tube", request->tube, parse_tube, "Of this tube")

@@ -24,7 +24,7 @@
 namespace carillon::cli {
 namespace {
 
-constexpr std::string_view kExamples = R"(Examples:
+constexpr std::string_view kTokenExamples = R"(Examples:
   carillon token new --name ci --scope put,work --tube 'mail.*'
       print a new token, and the line for the file of carillon serve --tokens
   carillon token new --name ops --scope admin --file ./tokens > ops.token
@@ -37,13 +37,13 @@ jobs and numbers; put makes, changes and cancels jobs, and sets schedules; work
 reserves jobs and ends them; admin does all. Clients show it by --token-file,
 the variable CARILLON_TOKEN, or over HTTP by Authorization: Bearer TOKEN.)";
 
-struct Request {
+struct TokenRequest {
   std::string action;
   server::Token token;
   std::optional<std::string> file;
 };
 
-std::string parse_action(std::string_view text) {
+std::string parse_token_action(std::string_view text) {
   if (text == "new") return std::string(text);
   throw std::invalid_argument(fmt::format("\"{}\": write new", text));
 }
@@ -90,7 +90,7 @@ void append_token(const std::string& path, const server::Token& token, const std
     throw Failure(fmt::format("cannot write {}: {}", path, error_text(errno)));
 }
 
-void make(const Request& request) {
+void make(const TokenRequest& request) {
   const std::string text = server::make_token();
   const std::string line = server::token_line(request.token, text);
   if (request.file) append_token(*request.file, request.token, line);
@@ -100,10 +100,10 @@ void make(const Request& request) {
 }  // namespace
 
 void add_token(CLI::App& app, int& exit_code) {
-  const auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "token", kExamples);
+  const auto request = std::make_shared<TokenRequest>();
+  CLI::App& command = add_subcommand(app, "token", kTokenExamples);
   server::Token& token = request->token;
-  add_value(command, "ACTION", request->action, parse_action, "new").type_name("").required();
+  add_value(command, "ACTION", request->action, parse_token_action, "new").type_name("").required();
   add_text(
       command, "--name",
       [&token](const std::string& text) {

@@ -27,7 +27,7 @@
 namespace carillon::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTopExamples =
     R"(Keys: s sorts by the next column, q ends it. It goes on when the server
 restarts. Lateness is how long after their due times jobs have gone out. A storm
 is a minute of the next hour with a tenth of a tube's delayed jobs. Without a
@@ -40,7 +40,7 @@ Examples:
 
 constexpr std::chrono::seconds kPeriod{1};
 
-struct Request {
+struct TopRequest {
   ServerAddress server;
   TopOrder order = TopOrder::kDelayed;
   bool once = false;
@@ -193,7 +193,7 @@ class TopReader {
   std::thread thread_;
 };
 
-std::string text_of(const TopSnapshot& shot, const Request& request) {
+std::string text_of(const TopSnapshot& shot, const TopRequest& request) {
   std::string text;
   const TopLook look{.colours = wants_colours(), .order = request.order, .trouble = {}};
   for (const std::string& line : top_lines(shot, look)) text += line + "\n";
@@ -201,7 +201,7 @@ std::string text_of(const TopSnapshot& shot, const Request& request) {
 }
 
 // Once, or as JSON each second.
-void print(const Request& request, const StopSignals& stop) {
+void print(const TopRequest& request, const StopSignals& stop) {
   TopSource source(request.server, stop.fd());
   source.take();
   bool is_lost = false;
@@ -218,7 +218,7 @@ void print(const Request& request, const StopSignals& stop) {
   } while (request.json && !request.once);
 }
 
-void show(const Request& request, const StopSignals& stop) {
+void show(const TopRequest& request, const StopSignals& stop) {
   constexpr std::chrono::milliseconds kGlance{100};  // news are shown after this time
   Stream::connect_http(request.server, stop.fd());   // a signal ends this wait, too
   TopReader reader(request.server);
@@ -242,7 +242,7 @@ void show(const Request& request, const StopSignals& stop) {
   }
 }
 
-int top(const Request& request) {
+int top(const TopRequest& request) {
   const StopSignals stop;
   try {
     request.once || request.json || !has_screen() ? print(request, stop) : show(request, stop);
@@ -254,8 +254,8 @@ int top(const Request& request) {
 }  // namespace
 
 void add_top(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
-  CLI::App& command = add_subcommand(app, "top", kExamples);
+  auto request = std::make_shared<TopRequest>();
+  CLI::App& command = add_subcommand(app, "top", kTopExamples);
   add_value(command, "--sort", request->order, parse_top_order,
             "By delayed, ready, reserved, buried, puts,\ndeletes or name (delayed)")
       .type_name("COLUMN");

@@ -80,7 +80,7 @@ Examples:
   carillon tube show api          what is set, and how many jobs run
   carillon tube show api --group acme)";
 
-struct Request {
+struct TubesRequest {
   ServerAddress server;
   Asked asked;
   bool json = false;
@@ -98,7 +98,7 @@ auto call_tube(const std::string& tube, std::string_view advice, Call call) try 
 
 // --- pause, resume, kick
 
-int pause(const Request& request) {
+int pause(const TubesRequest& request) {
   using std::chrono::milliseconds;
   auto asked = request.asked.read<server::PauseTube>();
   std::string until = "until carillon resume " + asked.tube;
@@ -115,7 +115,7 @@ int pause(const Request& request) {
   return kSuccess;
 }
 
-int resume(const Request& request) {
+int resume(const TubesRequest& request) {
   const auto asked = request.asked.read<server::TubeName>();
   call_tube(asked.tube, "", [&] { Api(request.server).call("resumeTube", asked); });
   write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"pause_s\":0}}\n", asked.tube)
@@ -123,7 +123,7 @@ int resume(const Request& request) {
   return kSuccess;
 }
 
-struct KickRequest : Request {
+struct KickRequest : TubesRequest {
   std::optional<std::uint64_t> job;
 };
 
@@ -164,10 +164,9 @@ int kick(const KickRequest& request) {
 
 // --- drain
 
-constexpr std::chrono::milliseconds kLook{200};
-constexpr std::chrono::seconds kTell{2};
+constexpr std::chrono::seconds kTell{2};  // how much is left, each
 
-struct DrainRequest : Request {
+struct DrainRequest : TubesRequest {
   bool wait = false;
   bool end = false;
   bool create = false;
@@ -237,13 +236,13 @@ std::string parse_group(const std::string& text) {
   throw std::invalid_argument(fmt::format("\"{}\": a group has {}", text, server::kKeyRule));
 }
 
-struct TubeRequest : Request {
+struct TubeRequest : TubesRequest {
   std::string action;
   std::string tube;
   std::string group;
 };
 
-std::string parse_action(const std::string& text) {
+std::string parse_tube_action(const std::string& text) {
   if (text == "set" || text == "show") return text;
   throw std::invalid_argument(fmt::format("\"{}\": there are set, show", text));
 }
@@ -395,7 +394,7 @@ void finish(CLI::App& command, const std::shared_ptr<Of>& request, int (*act)(co
 }  // namespace
 
 void add_pause(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<TubesRequest>();
   CLI::App& command = add_row<server::PauseTube>(app, "pause", kPauseExamples, request,
                                                  {.positionals = "tube duration"});
   add_flag(command, "--json", request->json, "Print {\"tube\":...,\"pause_s\":...}");
@@ -403,7 +402,7 @@ void add_pause(CLI::App& app, int& exit_code) {
 }
 
 void add_resume(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<TubesRequest>();
   CLI::App& command =
       add_row<server::TubeName>(app, "resume", kResumeExamples, request, {.positionals = "tube"});
   add_flag(command, "--json", request->json, "Print {\"tube\":...,\"pause_s\":0}");
@@ -440,7 +439,7 @@ void add_drain(CLI::App& app, int& exit_code) {
 void add_tube(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<TubeRequest>();
   CLI::App& command = add_subcommand(app, "tube", kTubeExamples);
-  add_value(command, "ACTION", request->action, parse_action, "set or show")
+  add_value(command, "ACTION", request->action, parse_tube_action, "set or show")
       .type_name("")
       .required();
   add_value(command, "NAME", request->tube, parse_tube, "The tube").type_name("").required();

@@ -32,6 +32,9 @@ struct Interrupted : std::runtime_error {
 // ready at the same time. A descriptor of -1 is never ready.
 bool wait_for(int fd, short events, Patience patience, int interrupt_fd = -1);
 
+// How often a command asks the server again while it waits for something there.
+inline constexpr std::chrono::milliseconds kLook{200};
+
 // Returns the wall clock: milliseconds since 1970, UTC.
 std::uint64_t utc_now_ms();
 

@@ -19,7 +19,7 @@
 namespace carillon::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kWorkExamples =
     R"HELP(CMD gets the body on its standard input, and in its environment
 CARILLON_JOB_ID, CARILLON_TUBE and CARILLON_ATTEMPT: 1, and one more for each
 failed attempt. Exit code 0: the job is deleted. Anything else is a failed
@@ -60,7 +60,7 @@ Examples:
 
 constexpr std::uint32_t kMostSlots = 1'000;
 
-struct Request {
+struct WorkRequest {
   WorkerOptions options;
   bool once = false;
   bool until_empty = false;
@@ -91,20 +91,20 @@ std::string parse_tube_or_pattern(const std::string& text) {
 }
 
 // A server refuses a delay that ends after the year 9999, and then the result of the job.
-std::chrono::milliseconds parse_backoff(const std::string& text) {
+std::chrono::milliseconds parse_worker_backoff(const std::string& text) {
   constexpr int kMostDays = 36'500;
   const auto backoff = server::parse_duration(text);
   if (backoff <= std::chrono::hours(24 * kMostDays)) return backoff;
   throw std::invalid_argument(fmt::format("\"{}\": the longest is {}d", text, kMostDays));
 }
 
-std::chrono::milliseconds parse_limit(const std::string& text) {
+std::chrono::milliseconds parse_time_limit(const std::string& text) {
   const auto limit = server::parse_duration(text);
   if (limit.count() > 0) return limit;
   throw std::invalid_argument(fmt::format("\"{}\": the shortest is 1ms", text));
 }
 
-int work(Request& request, const CLI::App& app) {
+int work(WorkRequest& request, const CLI::App& app) {
   WorkerOptions& options = request.options;
   options.command = command_of(app);
   if (request.once) options.until = WorkUntil::kOneJob;
@@ -116,9 +116,9 @@ int work(Request& request, const CLI::App& app) {
 }  // namespace
 
 void add_work(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<WorkRequest>();
   WorkerOptions& options = request->options;
-  CLI::App& command = add_subcommand(app, "work", kExamples);
+  CLI::App& command = add_subcommand(app, "work", kWorkExamples);
   leave_the_rest(command);
   add_value(command, "--tube", options.tubes, parse_tube_or_pattern,
             "From this tube, or from those that match\n(default: default); may be repeated")
@@ -129,10 +129,10 @@ void add_work(CLI::App& app, int& exit_code) {
   const Argument jobs = add_value(command, "--jobs", options.slots, parse_slots,
                                   "How many to run at a time (default: 1)")
                             .type_name("N");
-  add_value(command, "--backoff", options.backoff.first, parse_backoff,
+  add_value(command, "--backoff", options.backoff.first, parse_worker_backoff,
             "After the first failure, doubling (default: 1s)")
       .type_name("DURATION");
-  add_value(command, "--backoff-max", options.backoff.most, parse_backoff,
+  add_value(command, "--backoff-max", options.backoff.most, parse_worker_backoff,
             "The longest delay (default: 1h)")
       .type_name("DURATION");
   const auto parse_attempts = [](const std::string& text) {
@@ -141,7 +141,7 @@ void add_work(CLI::App& app, int& exit_code) {
   add_value(command, "--max-attempts", options.max_attempts, parse_attempts,
             "A job is dead after N failed attempts (default:\nnever)")
       .type_name("N");
-  add_value(command, "--time-limit", options.time_limit, parse_limit,
+  add_value(command, "--time-limit", options.time_limit, parse_time_limit,
             "A CMD that runs longer is ended, and has failed")
       .type_name("DURATION");
   add_value(command, "--grace", options.grace, server::parse_duration,
