@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <utility>
 
+#include "cli/arguments.h"
 #include "server/api/operation.h"
 #include "server/api/operations.h"
 #include "server/net/client_connection.h"
@@ -72,11 +72,9 @@ std::string reason_of(const json::object& problem, const std::vector<server::Fie
 }
 
 std::optional<std::chrono::seconds> rest_of(const server::HttpAnswer& answer) {
-  unsigned seconds = 0;
-  const char* const end = answer.retry_after.data() + answer.retry_after.size();
-  if (answer.status != 503) return std::nullopt;
-  if (std::from_chars(answer.retry_after.data(), end, seconds).ptr != end) return std::nullopt;
-  return std::chrono::seconds(std::max(seconds, 1u));
+  const auto seconds = whole_number<unsigned>(answer.retry_after);
+  if (answer.status != 503 || !seconds) return std::nullopt;
+  return std::chrono::seconds(std::max(*seconds, 1u));
 }
 
 }  // namespace
@@ -113,6 +111,12 @@ std::string url_part(std::string_view text) {
                   : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(byte)));
   }
   return part;
+}
+
+void throw_no_tube(const Refusal& refusal, std::string_view tube, std::string_view advice) {
+  if (refusal.status != 404) throw refusal;
+  throw Failure(fmt::format(
+      "tube {} does not exist: it has no jobs, and nobody uses or watches it{}", tube, advice));
 }
 
 Api::Api(ServerAddress server, int interrupt_fd)
@@ -195,6 +199,19 @@ void Api::exchange(std::string_view name, const server::Shape& shape, const void
   if (!reader.faults().empty()) {
     throw Failure(fmt::format("{} answers {} with {}: {}", stream_->peer(), name,
                               reader.faults().front().pointer, reader.faults().front().detail));
+  }
+}
+
+bool Api::read_pages(const std::string& target, std::string token,
+                     const std::function<bool(json::object& page)>& take) {
+  const std::string_view before = target.find('?') == target.npos ? "?" : "&";
+  while (true) {
+    json::object page = get(
+        token.empty() ? target : fmt::format("{}{}page_token={}", target, before, url_part(token)));
+    const json::value next = page.at("next_page_token");
+    if (!take(page)) return next.is_string();
+    if (!next.is_string()) return false;
+    token = std::string(next.get_string());
   }
 }
 

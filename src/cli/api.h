@@ -14,6 +14,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,11 @@ struct ServerFailed : Unavailable {
   unsigned status;  // 500 or more
 };
 
+// Throws what the refusal means to a command that has named a tube: with 404 there is no such tube,
+// and `advice` follows.
+[[noreturn]] void throw_no_tube(const Refusal& refusal, std::string_view tube,
+                                std::string_view advice = "");
+
 class Api {
  public:
   // Does not connect yet. `interrupt_fd` as in Stream::interrupt_on().
@@ -76,6 +82,11 @@ class Api {
   boost::json::object get(const std::string& target) { return ask("GET", target); }
   // Returns the body of the answer, as it is.
   std::string fetch(std::string_view method, const std::string& target, std::string body = {});
+
+  // Calls take(page) with each page of a list, from the one that `token` names on, until there is
+  // no other or it returns false. Returns true if some were left.
+  bool read_pages(const std::string& target, std::string token,
+                  const std::function<bool(boost::json::object& page)>& take);
 
   // How long the server may be silent.
   void set_patience(Patience patience) { patience_ = patience; }

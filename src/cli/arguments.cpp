@@ -3,10 +3,10 @@
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -23,11 +23,13 @@ constexpr const char* kHttpVariable = "CARILLON_HTTP";
 
 template <class Number>
 std::optional<Number> read_number(std::string_view text, Number least, Number most) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (number < least || number > most) return std::nullopt;
-  return number;
+  const auto number = whole_number<Number>(text);
+  return number && *number >= least && *number <= most ? number : std::nullopt;
+}
+
+// What the help calls the value: "DURATION" of "--delay DURATION".
+std::string value_of_argument(const std::string& form) {
+  return form.substr(std::min(form.find(' '), form.size() - 1) + 1);
 }
 
 // Adds an option that names an address. Without it an environment variable has the address, if it
@@ -58,8 +60,8 @@ void add_addresses(CLI::App& command, ServerAddress& server) {
     *is_named = !is_of_variable;
   };
   add_address(command, "--server", kServerVariable,
-              "HOST:PORT, [V6]:PORT or unix:PATH (default: the\n"
-              "variable CARILLON_SERVER, else 127.0.0.1:11300)",
+              "HOST:PORT, [V6]:PORT or unix:PATH (default: the variable CARILLON_SERVER, else "
+              "127.0.0.1:11300)",
               set_server);
   // CLI11 calls these in the order in which they were added.
   const auto set_http = [&server, is_named](const std::string& text, const std::string& name,
@@ -72,8 +74,8 @@ void add_addresses(CLI::App& command, ServerAddress& server) {
     if (server.has_http) server.http = parse_argument(name, parse, text);
   };
   add_address(command, "--http", kHttpVariable,
-              "Where it answers HTTP (default: the variable\n"
-              "CARILLON_HTTP, else at the port + 80, or PATH.http)",
+              "Where it answers HTTP (default: the variable CARILLON_HTTP, else at the port + 80, "
+              "or PATH.http)",
               set_http);
 }
 
@@ -129,12 +131,8 @@ std::string parse_key(const std::string& text) {
   throw std::invalid_argument(fmt::format("\"{}\": a key has {}", text, server::kKeyRule));
 }
 
-CLI::App& add_subcommand(CLI::App& app, const std::string& name, std::string_view footer) {
-  return *app.add_subcommand(name)->footer(std::string(footer));
-}
-
-void when_parsed(CLI::App& command, std::function<void()> act) {
-  command.callback(std::move(act));
+void set_action(CLI::App& command, std::string_view examples, std::function<void()> act) {
+  command.footer(std::string(examples))->callback(std::move(act));
 }
 
 void leave_the_rest(CLI::App& command) {
@@ -143,10 +141,6 @@ void leave_the_rest(CLI::App& command) {
 
 std::vector<std::string> remaining(const CLI::App& command) {
   return command.remaining();
-}
-
-Argument Argument::type_name(const std::string& name) const {
-  return Argument(option_->type_name(name));
 }
 
 Argument Argument::required() const {
@@ -167,43 +161,53 @@ Argument add_flag(CLI::App& command, const std::string& name, const std::functio
   return Argument(command.add_flag_callback(name, set, description));
 }
 
-Argument add_text(CLI::App& command, const std::string& name,
+Argument add_text(CLI::App& command, const std::string& form,
                   const std::function<void(const std::string&)>& set,
                   const std::string& description) {
-  return Argument(command.add_option_function<std::string>(name, set, description));
+  const std::string name = name_of_argument(form);
+  return Argument(command.add_option_function<std::string>(name, set, description)
+                      ->type_name(value_of_argument(form)));
 }
 
-Argument add_text(CLI::App& command, const std::string& name, std::optional<std::string>& value,
+Argument add_text(CLI::App& command, const std::string& form, std::optional<std::string>& value,
                   const std::string& description) {
   return add_text(
-      command, name, [&value](const std::string& text) { value = text; }, description);
+      command, form, [&value](const std::string& text) { value = text; }, description);
 }
 
-Argument add_list(CLI::App& command, const std::string& name,
+Argument add_list(CLI::App& command, const std::string& form,
                   const std::function<void(const std::vector<std::string>&)>& set,
                   const std::string& description) {
+  const std::string name = name_of_argument(form);
   return Argument(command.add_option_function<std::vector<std::string>>(name, set, description)
+                      ->type_name(value_of_argument(form))
                       ->allow_extra_args(!name.starts_with('-')));
+}
+
+Argument add_choice(CLI::App& command, const std::string& form, std::string& value,
+                    std::span<const std::string_view> words, const std::string& description) {
+  const auto parse = [words](const std::string& text) {
+    if (std::find(words.begin(), words.end(), text) != words.end()) return text;
+    throw std::invalid_argument(fmt::format("\"{}\": there are {}", text, fmt::join(words, ", ")));
+  };
+  return add_value(command, form, value, parse, description);
 }
 
 void add_server_option(CLI::App& command, ServerAddress& server) {
   add_addresses(command, server);
-  add_text(command, "--token-file", server.token_file,
-           "File whose first line is the token to show there\n"
-           "(default: the variable CARILLON_TOKEN is the token)")
-      .type_name("FILE");
+  add_text(command, "--token-file FILE", server.token_file,
+           "File whose first line is the token to show there (default: the variable CARILLON_TOKEN "
+           "is the token)");
   add_flag(command, "--tls", server.tls,
-           "Talk to it by TLS (also if the variable\nCARILLON_TLS is 1). CARILLON_TLS_CERT and\n"
+           "Talk to it by TLS (also if the variable CARILLON_TLS is 1). CARILLON_TLS_CERT and "
            "CARILLON_TLS_KEY name this client's certificate");
-  add_text(command, "--tls-ca", server.tls_ca,
-           "By TLS, and its certificate must be signed by one\n"
-           "in this file (default: the variable\n"
-           "CARILLON_TLS_CA, else what this system trusts)")
-      .type_name("FILE");
+  add_text(command, "--tls-ca FILE", server.tls_ca,
+           "By TLS, and its certificate must be signed by one in this file (default: the variable "
+           "CARILLON_TLS_CA, else what this system trusts)");
 }
 
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description) {
-  return add_value(command, "--tube", tube, parse_tube, description).type_name("TUBE");
+  return add_value(command, "--tube TUBE", tube, parse_tube, description);
 }
 
 }  // namespace carillon::cli

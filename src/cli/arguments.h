@@ -1,10 +1,11 @@
 // Options and positional arguments of subcommands: how they are declared and parsed. A wrong value
 // gives one line that names the argument, the value and what is allowed.
 //
-//   CLI::App& command = add_subcommand(app, "put", "Examples: ...");
-//   add_value(command, "--delay", request->delay, server::parse_duration, "Not before this long")
-//       .type_name("DURATION");
-//   when_parsed(command, [request] { ... });
+//   PutRequest& request = set_action(command, exit_code, "Examples: ...", put);
+//   add_value(command, "--delay DURATION", request.delay, server::parse_duration, "Due then");
+//   add_json_and_server(command, request, "Print the job as JSON");
+//
+// put(request) is called once all of it is parsed. The help wraps a description at 53 columns.
 //
 // A wrong value ends the command with UsageError: `--delay "3 parsecs": not a duration; use e.g.
 // 250ms, 3s, 2h, 40d`.
@@ -13,14 +14,17 @@
 // the compilation of each file that includes it.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "cli/exit_status.h"
@@ -34,6 +38,15 @@ class Option;
 namespace carillon::cli {
 
 inline constexpr std::string_view kDefaultTube = "default";
+
+// Returns the number that the whole text is; nothing of another text, or if it does not fit.
+template <class Number>
+std::optional<Number> whole_number(std::string_view text, int base = 10) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number, base);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
 
 // These parsers throw std::invalid_argument for a wrong value. The message starts with the value in
 // quotes and says what is allowed.
@@ -70,11 +83,18 @@ auto parse_argument(const std::string& name, Parse parse, const std::string& tex
   }
 }
 
-// Adds a subcommand to `app`. Its help ends with `footer`.
-CLI::App& add_subcommand(CLI::App& app, const std::string& name, std::string_view footer);
+// Ends the help of the command with `examples`, and calls `act` after all arguments were parsed.
+void set_action(CLI::App& command, std::string_view examples, std::function<void()> act);
 
-// Calls `act` after all arguments of the command were parsed.
-void when_parsed(CLI::App& command, std::function<void()> act);
+// The same: act(request) returns the exit code. Returns the request, for the arguments to set it.
+// It lives as long as the command.
+template <class Request>
+auto& set_action(CLI::App& command, int& exit_code, std::string_view examples,
+                 int (*act)(Request&)) {
+  const auto request = std::make_shared<std::remove_const_t<Request>>();
+  set_action(command, examples, [request, act, &exit_code] { exit_code = act(*request); });
+  return *request;
+}
 
 // For commands that run another program: parsing stops at the first word that is not an option of
 // `command`. remaining() returns that word and all that follow.
@@ -86,8 +106,6 @@ class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
 
-  // The name of its value in the help: "DURATION".
-  Argument type_name(const std::string& name) const;
   Argument required() const;
   Argument excludes(Argument other) const;
 
@@ -103,47 +121,64 @@ Argument add_flag(CLI::App& command, const std::string& name, bool& value,
 Argument add_flag(CLI::App& command, const std::string& name, const std::function<void()>& set,
                   const std::string& description);
 
+// How an argument is written: "--delay DURATION" is an option and what the help calls its value,
+// "ID" a positional. Errors name it by the first word.
+inline std::string name_of_argument(const std::string& form) {
+  return form.substr(0, form.find(' '));
+}
+
 // Adds an argument that is given at most once; calls `set` with its text.
-Argument add_text(CLI::App& command, const std::string& name,
+Argument add_text(CLI::App& command, const std::string& form,
                   const std::function<void(const std::string&)>& set,
                   const std::string& description);
 
 // The same; sets `value` to its text. `value` must outlive the app.
-Argument add_text(CLI::App& command, const std::string& name, std::optional<std::string>& value,
+Argument add_text(CLI::App& command, const std::string& form, std::optional<std::string>& value,
                   const std::string& description);
 
 // Adds an argument that may be given several times; calls `set` once with all its texts. An option
 // takes one value each time it is given, a positional takes all that are left.
-Argument add_list(CLI::App& command, const std::string& name,
+Argument add_list(CLI::App& command, const std::string& form,
                   const std::function<void(const std::vector<std::string>&)>& set,
                   const std::string& description);
 
-// Adds an option ("--delay", "-d,--delay") or a positional ("ID") that sets `value` to what `parse`
-// returns for its text. `value` must outlive the app. If it is a vector, the argument may be given
-// several times.
+// Adds an argument that sets `value` to what `parse` returns for its text. `value` must outlive the
+// app. If it is a vector, the argument may be given several times.
 template <class Value, class Parse>
-Argument add_value(CLI::App& command, const std::string& name, Value& value, Parse parse,
+Argument add_value(CLI::App& command, const std::string& form, Value& value, Parse parse,
                    const std::string& description) {
-  const auto set = [name, &value, parse](const std::string& text) {
+  const auto set = [name = name_of_argument(form), &value, parse](const std::string& text) {
     value = parse_argument(name, parse, text);
   };
-  return add_text(command, name, set, description);
+  return add_text(command, form, set, description);
 }
 
 template <class Value, class Parse>
-Argument add_value(CLI::App& command, const std::string& name, std::vector<Value>& values,
+Argument add_value(CLI::App& command, const std::string& form, std::vector<Value>& values,
                    Parse parse, const std::string& description) {
-  const auto set = [name, &values, parse](const std::vector<std::string>& texts) {
+  const auto set = [name = name_of_argument(form), &values,
+                    parse](const std::vector<std::string>& texts) {
     values.clear();
     for (const std::string& text : texts) values.push_back(parse_argument(name, parse, text));
   };
-  return add_list(command, name, set, description);
+  return add_list(command, form, set, description);
 }
+
+// Adds an argument that is one of `words`, which must outlive the app.
+Argument add_choice(CLI::App& command, const std::string& form, std::string& value,
+                    std::span<const std::string_view> words, const std::string& description);
 
 // Adds --server ADDR, --http ADDR, --token-file FILE, --tls and --tls-ca FILE. Defaults of the
 // addresses: the variables CARILLON_SERVER and CARILLON_HTTP, else 127.0.0.1:11300, and HTTP beside
 // it. A server that is named by --server is asked at its own HTTP address, not at CARILLON_HTTP.
 void add_server_option(CLI::App& command, ServerAddress& server);
+
+// The same, behind --json.
+template <class Request>
+void add_json_and_server(CLI::App& command, Request& request, const std::string& json_help) {
+  add_flag(command, "--json", request.json, json_help);
+  add_server_option(command, request.server);
+}
 
 // Adds --tube TUBE, which may be given once.
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description);

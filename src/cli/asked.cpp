@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 
@@ -66,40 +65,24 @@ std::string value_name(const server::Field& field) {
   }
 }
 
-// The sentence without its end, in lines that fit beside the option's name. What is null in JSON is
-// "never" here.
+// The sentence without its end. What is null in JSON is "never" here.
 std::string description_of(const server::Field& field, const AskedOptions& options) {
-  constexpr std::size_t kWidth = 52;
   std::string sentence(field.help);
   for (const auto& [name, help] : options.helps)
     if (name == field.name) sentence = help;
   const std::size_t null = field.is_patch ? sentence.find("null") : sentence.npos;
   if (null != sentence.npos) sentence.replace(null, 4, "never");
-  std::string_view text = sentence;
-  if (text.ends_with('.')) text.remove_suffix(1);
-  std::string lines;
-  std::size_t used = 0;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    const bool fits = used + word.size() < kWidth;
-    if (used > 0) lines += fits ? " " : "\n";
-    used = fits ? used + word.size() + 1 : word.size();
-    lines += word;
-  }
-  return lines;
+  if (sentence.ends_with('.')) sentence.pop_back();
+  return sentence;
 }
 
 json::value value_of(const server::Field& field, const std::string& text) {
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
   if (field.is_patch && text == "never") return nullptr;
   if (field.type == Type::kMoment) return parse_moment(text);
   if (field.type == Type::kDuration)
     return json::value(fmt::format("{}ms", server::parse_duration(text).count()));
-  const bool is_number = field.type == Type::kNumber &&
-                         std::from_chars(text.data(), end, number).ptr == end && !text.empty();
-  return is_number ? json::value(number) : json::value(text);
+  const auto number = whole_number<std::uint64_t>(text);
+  return field.type == Type::kNumber && number ? json::value(*number) : json::value(text);
 }
 
 }  // namespace
@@ -116,8 +99,8 @@ void Asked::add_one(CLI::App& command, const server::Field& field, const std::st
     const auto parse = [&field](const std::string& from) { return value_of(field, from); };
     set(pointer, parse_argument(name, parse, text), name);
   };
-  const Argument added = add_text(command, name, set_text, description_of(field, options));
-  added.type_name(name.starts_with('-') ? value_name(field) : "");
+  const std::string form = name.starts_with('-') ? name + " " + value_name(field) : name;
+  const Argument added = add_text(command, form, set_text, description_of(field, options));
   if (is_needed) added.required();
 }
 

@@ -80,6 +80,13 @@ class Asked {
   std::vector<std::pair<std::string, std::string>> arguments_;  // pointers, and their arguments
 };
 
+// What most commands are told: the server, what to ask it, and how to print the answer.
+struct ApiRequest {
+  ServerAddress server;
+  Asked asked;
+  bool json = false;
+};
+
 // Returns UTC ms: of a duration (1h, from now), or of an RFC 3339 time. Throws
 // std::invalid_argument.
 std::uint64_t parse_moment(const std::string& text);

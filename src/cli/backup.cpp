@@ -6,8 +6,6 @@
 #include <boost/json.hpp>
 #include <cerrno>
 #include <chrono>
-#include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -27,9 +25,6 @@
 
 namespace carillon::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 
 constexpr const char* kBackupExamples =
     R"(The server goes on meanwhile. The backup has every job that was acknowledged
@@ -54,27 +49,16 @@ struct BackupRequest {
   bool json = false;
 };
 
-std::string result_json(const DirectoryCopy& copy, std::uint64_t number, milliseconds took) {
-  boost::json::object object;
-  object["directory"] = copy.name();
-  object["files"] = copy.files();
-  object["bytes"] = copy.bytes();
-  object["number"] = number;
-  object["milliseconds"] = took.count();
-  return boost::json::serialize(object) + "\n";
-}
-
 // The checkpoint may be gone if the server has ended: it is removed with the connection, or by the
 // next start. A copy counts only if the connection has lasted to its end.
 void copy_checkpoint(Api& api, const std::string& path, DirectoryCopy& copy,
                      const StopSignals& signals, ProgressLine& line) {
-  const auto began = Clock::now();
+  line.begin("");
   try {
     copy.begin(path);
     copy.run([&](std::uint64_t done) {
       if (signals.came()) throw Interrupted();
-      const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-      line.show(progress_text(done, copy.bytes(), elapsed));
+      line.show(done, copy.bytes());
     });
   } catch (const Failure&) {
     api.confirm_connection();
@@ -95,15 +79,10 @@ void check_access(Api& api, const std::string& path) {
 
 // What was copied is read again, from the disk, and each checksum verified.
 void verify(DirectoryCopy& copy, const StopSignals& signals, ProgressLine& line) {
-  const auto began = Clock::now();
+  line.begin("verified: ");
   queue::StoreReport report;
   try {
-    const auto progress = [&](std::uint64_t done, std::uint64_t all) {
-      const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-      line.show("verified: " + progress_text(done, all, elapsed));
-      return !signals.came();
-    };
-    report = queue::check_store(copy.partial(), progress, copy.partial() + "/check");
+    report = queue::check_store(copy.partial(), line.until(signals), copy.partial() + "/check");
   } catch (const queue::StoreError& why) {
     if (signals.came()) throw Interrupted();
     throw Failure(fmt::format("the copy cannot be verified: {}", why.what()));
@@ -122,7 +101,7 @@ void verify(DirectoryCopy& copy, const StopSignals& signals, ProgressLine& line)
 }
 
 int backup(const BackupRequest& request) {
-  const auto began = Clock::now();
+  const auto began = std::chrono::steady_clock::now();
   const StopSignals signals;  // also while the copy is removed
   DirectoryCopy copy(request.directory);
   std::uint64_t number = 0;
@@ -142,28 +121,26 @@ int backup(const BackupRequest& request) {
   } catch (const Interrupted&) {
     throw Failure("interrupted; nothing is left of the backup");
   }
-  const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-  write_out(request.json
-                ? result_json(copy, number, took)
-                : fmt::format("{}: {} in {}, all jobs up to change {}, in {}\n", copy.name(),
-                              size_text(copy.bytes()), counted(copy.files(), "file"), number,
-                              server::short_duration(took)));
+  const auto took = time_since(began);
+  write_result(request.json,
+               {{"directory", copy.name()},
+                {"files", copy.files()},
+                {"bytes", copy.bytes()},
+                {"number", number},
+                {"milliseconds", took.count()}},
+               fmt::format("{}: {} in {}, all jobs up to change {}, in {}", copy.name(),
+                           size_text(copy.bytes()), counted(copy.files(), "file"), number,
+                           server::short_duration(took)));
   return kSuccess;
 }
 
 }  // namespace
 
-void add_backup(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<BackupRequest>();
-  CLI::App& command = add_subcommand(app, "backup", kBackupExamples);
-  add_value(command, "DIR", request->directory, parse_directory, "The backup's name")
-      .type_name("")
-      .required();
-  add_flag(command, "--json", request->json,
-           R"(Print {"directory":...,"files":...,"bytes":...,
+void add_backup(CLI::App& command, int& exit_code) {
+  BackupRequest& request = set_action(command, exit_code, kBackupExamples, backup);
+  add_value(command, "DIR", request.directory, parse_directory, "The backup's name").required();
+  add_json_and_server(command, request, R"(Print {"directory":...,"files":...,"bytes":...,
 "number":...,"milliseconds":...})");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = backup(*request); });
 }
 
 }  // namespace carillon::cli

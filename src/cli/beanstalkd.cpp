@@ -9,17 +9,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "server/logging.h"
@@ -50,11 +49,9 @@ struct BeanstalkdArgs {
 };
 
 std::uint64_t number_in(const std::string& value) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size())
-    throw BeanstalkdUsageError("invalid size: " + value);
-  return number;
+  const auto number = whole_number<std::uint64_t>(value);
+  if (!number) throw BeanstalkdUsageError("invalid size: " + value);
+  return *number;
 }
 
 queue::SyncPolicy sync_every(std::uint64_t ms) {

@@ -21,7 +21,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -173,11 +172,11 @@ class BeanstalkdImport {
       const std::uint64_t paused = static_cast<std::uint64_t>(tube.paused.count()) + 1;
       target_.pause_tube(new_name(tube.name),
                          static_cast<std::uint32_t>(std::min<std::uint64_t>(paused, UINT32_MAX)));
-      drain_one_by_one(tube.name, PeekState::kReady);
+      drain_one_by_one(tube.name, "ready");
     } else if (tube.counts.ready > 0) {
       drain_ready(tube.name);
     }
-    if (tube.counts.buried > 0) drain_one_by_one(tube.name, PeekState::kBuried);
+    if (tube.counts.buried > 0) drain_one_by_one(tube.name, "buried");
   }
 
   void drain_ready(const std::string& tube) {
@@ -200,14 +199,14 @@ class BeanstalkdImport {
   }
 
   // The jobs come in their order; to see the next one, the first one has to be deleted.
-  void drain_one_by_one(const std::string& tube, PeekState state) {
+  void drain_one_by_one(const std::string& tube, std::string_view state) {
     source_.use(tube);
     while (auto job = source_.peek(state)) {
       look_for_stop();
       const auto stats = source_.stats_job(job->id);
       if (!stats) continue;
       const bool is_buried = stats->text("state") == "buried";
-      if (is_buried != (state == PeekState::kBuried) || stats->text("tube") != tube) continue;
+      if (is_buried != (state == "buried") || stats->text("tube") != tube) continue;
       std::vector<Found> found;
       found.emplace_back(*std::move(job), is_buried ? Found::State::kBuried : Found::State::kReady,
                          *stats);
@@ -263,7 +262,7 @@ class BeanstalkdImport {
     for (const TubeToImport& tube : tubes) {
       if (tube.counts.delayed == 0) continue;
       source_.use(tube.name);
-      if (const auto job = source_.peek(PeekState::kDelayed)) highest = std::max(highest, job->id);
+      if (const auto job = source_.peek("delayed")) highest = std::max(highest, job->id);
     }
     return highest;
   }
@@ -424,7 +423,7 @@ int import_beanstalkd(const ImportRequest& request) {
   }
 
   const std::uint64_t reserved = reserved_jobs(import);
-  const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
+  const auto took = time_since(began);
   print_result(import, reserved, took, request.json);
   if (import.taken() > 0) {
     remark(

@@ -9,7 +9,6 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "cli/api.h"
@@ -119,30 +118,16 @@ Told wait_for_end(Api& api, Told told, const BulkWords& words, const StopSignals
   throw unfinished(told, error.what(), words);
 }
 
-template <class Asks>
-struct BulkRequest {
-  ServerAddress server;
-  Asked asked;
+struct BulkRequest : ApiRequest {
   bool all = false;
-  bool json = false;
 };
 
-// Adds a command of which the row takes `Asks`.
+// Adds the arguments of a command whose row takes `Asks`.
 template <class Asks>
-void add_bulk(CLI::App& app, int& exit_code, const std::string& name, const char* examples,
-              const BulkWords& usual, std::string_view positionals, bool needs_filter = true) {
-  auto request = std::make_shared<BulkRequest<Asks>>();
-  CLI::App& command = add_subcommand(app, name, examples);
-  const AskedOptions options{.positionals = positionals, .without = "limit page_token"};
-  if (needs_filter) {
-    add_bulk_options<Asks>(command, request->asked, request->all, options);
-  } else {
-    request->asked.add_arguments(command, server::kShape<Asks>, options);
-  }
-  add_flag(command, "--json", request->json,
-           fmt::format("Print {{\"tube\":...,\"{}\":...,\"left\":...}}", usual.done));
-  add_server_option(command, request->server);
-  when_parsed(command, [request, usual, needs_filter, &exit_code] {
+void add_bulk(CLI::App& command, int& exit_code, const char* examples, const BulkWords& usual,
+              std::string_view positionals, bool needs_filter = true) {
+  const auto request = std::make_shared<BulkRequest>();
+  set_action(command, examples, [request, usual, needs_filter, &exit_code] {
     const bool has_bounds =
         request->asked.has("/filter/due_after") && request->asked.has("/filter/due_before");
     if (!needs_filter && !has_bounds)
@@ -157,6 +142,14 @@ void add_bulk(CLI::App& app, int& exit_code, const std::string& name, const char
     words.json = request->json;
     exit_code = change_many<Asks>(request->server, request->asked, words);
   });
+  const AskedOptions options{.positionals = positionals, .without = "limit page_token"};
+  if (needs_filter) {
+    add_bulk_options<Asks>(command, request->asked, request->all, options);
+  } else {
+    request->asked.add_arguments(command, server::kShape<Asks>, options);
+  }
+  add_json_and_server(command, *request,
+                      fmt::format("Print {{\"tube\":...,\"{}\":...,\"left\":...}}", usual.done));
 }
 
 }  // namespace
@@ -177,13 +170,12 @@ int change_many(const ServerAddress& server, const Asked& asked, const server::S
     told = told_of(api.ask_row(words.row, shape, request));
   } catch (const Refusal& refusal) {
     if (refusal.status != 404) asked.throw_usage(refusal);
-    throw Failure(fmt::format(
-        "tube {} does not exist: it has no jobs, and nobody uses or watches it", words.tube));
+    throw_no_tube(refusal, words.tube);
   }
   if (told.goes_on) told = wait_for_end(api, std::move(told), words, signals);
   if (told.error) throw unfinished(told, *told.error, words);
-  const json::object shown{{"tube", words.tube}, {words.done, told.changed}, {"left", told.left}};
-  write_out((words.json ? json::serialize(shown) : std::to_string(told.changed)) + "\n");
+  write_result(words.json, {{"tube", words.tube}, {words.done, told.changed}, {"left", told.left}},
+               std::to_string(told.changed));
   const bool is_incomplete = told.incomplete.value_or(false);
   if (is_incomplete) remark_missing_jobs(words.tube);
   if (told.left == 0) return is_incomplete ? kFailure : kSuccess;
@@ -191,25 +183,25 @@ int change_many(const ServerAddress& server, const Asked& asked, const server::S
   return kFailure;
 }
 
-void add_retry(CLI::App& app, int& exit_code) {
-  add_bulk<server::ChangeJobs>(app, exit_code, "retry", kRetryExamples,
+void add_retry(CLI::App& command, int& exit_code) {
+  add_bulk<server::ChangeJobs>(command, exit_code, kRetryExamples,
                                {.row = "retryJobs", .done = "retried", .tube = {}}, "tube");
 }
 
-void add_move(CLI::App& app, int& exit_code) {
-  add_bulk<server::MoveJobs>(app, exit_code, "move", kMoveExamples,
+void add_move(CLI::App& command, int& exit_code) {
+  add_bulk<server::MoveJobs>(command, exit_code, kMoveExamples,
                              {.row = "moveJobs", .done = "moved", .tube = {}}, "tube to");
 }
 
-void add_spread(CLI::App& app, int& exit_code) {
+void add_spread(CLI::App& command, int& exit_code) {
   constexpr bool kNeedsFilter = false;  // its bounds are needed
-  add_bulk<server::SpreadJobs>(app, exit_code, "spread", kSpreadExamples,
+  add_bulk<server::SpreadJobs>(command, exit_code, kSpreadExamples,
                                {.row = "spreadJobs", .done = "spread", .tube = {}}, "tube",
                                kNeedsFilter);
 }
 
-void add_clear(CLI::App& app, int& exit_code) {
-  add_bulk<server::ChangeJobs>(app, exit_code, "clear", kClearExamples,
+void add_clear(CLI::App& command, int& exit_code) {
+  add_bulk<server::ChangeJobs>(command, exit_code, kClearExamples,
                                {.row = "cancelJobs", .done = "deleted", .tube = {}}, "tube");
 }
 

@@ -9,10 +9,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -320,32 +318,23 @@ int check(const CheckRequest& request) {
 
 }  // namespace
 
-void add_check(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<CheckRequest>();
-  CLI::App& command = add_subcommand(app, "check", kCheckExamples);
-  add_value(command, "--data", request->directory, parse_directory,
-            "The server's data directory (./carillon-data)")
-      .type_name("DIR");
+void add_check(CLI::App& command, int& exit_code) {
+  CheckRequest& request = set_action(command, exit_code, kCheckExamples, check);
+  add_value(command, "--data DIR", request.directory, parse_directory,
+            "The server's data directory (./carillon-data)");
   add_text(
-      command, "--salvage",
-      [request](const std::string& text) { request->salvage = parse_directory(text); },
-      "Nothing else: copy what is whole of the data\ndirectory into a new one, and list the "
-      "jobs that\nare not in DIR.lost, a line of JSON each")
-      .type_name("DIR");
-  add_text(command, "--tls-cert", request->secrets.certificate,
-           "Its certificate: does it fit the key, until when\ndoes it hold")
-      .type_name("FILE");
-  add_text(command, "--tls-key", request->secrets.key,
-           "The key of the certificate: who may read it")
-      .type_name("FILE");
-  add_text(command, "--tokens", request->secrets.tokens,
-           "Its tokens: are they good, who may read them")
-      .type_name("FILE");
-  add_flag(command, "--json", request->json,
-           R"(Print {"result":...,"findings":[{"level":...,
+      command, "--salvage DIR",
+      [&request](const std::string& text) { request.salvage = parse_directory(text); },
+      "Nothing else: copy what is whole of the data directory into a new one, and list the jobs "
+      "that are not in DIR.lost, a line of JSON each");
+  add_text(command, "--tls-cert FILE", request.secrets.certificate,
+           "Its certificate: does it fit the key, until when does it hold");
+  add_text(command, "--tls-key FILE", request.secrets.key,
+           "The key of the certificate: who may read it");
+  add_text(command, "--tokens FILE", request.secrets.tokens,
+           "Its tokens: are they good, who may read them");
+  add_json_and_server(command, request, R"(Print {"result":...,"findings":[{"level":...,
 "subject":...,"found":...,"advice":...},...]})");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = check(*request); });
 }
 
 }  // namespace carillon::cli

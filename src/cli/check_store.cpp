@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -28,30 +27,8 @@ namespace carillon::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::milliseconds;
 
 constexpr std::size_t kShownDamages = 10;  // lines of damages
-
-// Shows the progress and ends the work when a signal comes.
-class Watch {
- public:
-  explicit Watch(const StopSignals& signals) : signals_(signals) {}
-
-  queue::StoreProgress progress() {
-    return [this](std::uint64_t done, std::uint64_t all) {
-      const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
-      line_.show(progress_text(done, all, elapsed));
-      return !signals_.came();
-    };
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  const StopSignals& signals_;
-  const Clock::time_point began_ = Clock::now();
-  ProgressLine line_;
-};
 
 std::string ids_text(const queue::StoreReport& report) {
   std::string text;
@@ -137,9 +114,9 @@ bool has_store(const std::string& directory) {
 }
 
 void check_store(const std::string& directory, const StopSignals& signals, Findings& findings) {
-  Watch watch(signals);
+  ProgressLine line;
   try {
-    const queue::StoreReport report = queue::check_store(directory, watch.progress());
+    const queue::StoreReport report = queue::check_store(directory, line.until(signals));
     const std::string read =
         fmt::format("{} in {}", size_text(report.bytes), counted(report.files, "file"));
     if (report.damages.empty()) return findings.ok("jobs", read + ", every checksum is right");
@@ -163,14 +140,14 @@ void salvage_store(const std::string& directory, const std::string& to, const St
                          "name another directory");
   }
   const auto remove_list = [&] { std::remove(list.c_str()); };
-  Watch watch(signals);
+  ProgressLine line;
   try {
     const auto add_lines = [&](const std::string& lines) {
       if (std::fwrite(lines.data(), 1, lines.size(), file.get()) != lines.size())
         throw queue::StoreError(fmt::format("cannot write {}: {}", list, error_text(errno)));
     };
     const queue::StoreReport report =
-        queue::salvage_store(directory, to, watch.progress(),
+        queue::salvage_store(directory, to, line.until(signals),
                              [&](const queue::LostJob& job) { add_lines(line_of(job)); });
     for (const std::string& what : report.left_out) add_lines(line_of_left_out(what));
     if (std::fflush(file.get()) != 0 || ::fsync(::fileno(file.get())) != 0)

@@ -22,6 +22,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/file_io.h"
 #include "cli/exit_status.h"
 
 // POSIX requires the program to declare it. NOLINTNEXTLINE(readability-redundant-declaration)
@@ -42,15 +43,8 @@ base::FileDescriptor open_pid(pid_t pid) {
 base::FileDescriptor file_in_memory(std::string_view bytes) {
   base::FileDescriptor file(::memfd_create("carillon-job", MFD_CLOEXEC));
   if (!file) fail("cannot keep the job's body", errno);
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
-    if (count >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    } else if (errno != EINTR) {
-      fail("cannot keep the job's body", errno);
-    }
-  }
-  ::lseek(file.get(), 0, SEEK_SET);
+  const int error = base::write_at(file.get(), bytes, 0);
+  if (error != 0) fail("cannot keep the job's body", error);
   return file;
 }
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <iterator>
 #include <numeric>
@@ -14,6 +13,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "cli/arguments.h"
 
 namespace carillon::cli {
 namespace {
@@ -35,13 +36,6 @@ std::vector<std::string_view> words_of(std::string_view line) {
     if (space == std::string_view::npos) return words;
     line.remove_prefix(space + 1);
   }
-}
-
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 // Returns the line for a message: at most 60 characters, and no control characters, which a
@@ -107,7 +101,7 @@ std::uint64_t Client::number_after(const std::string& command, const std::string
                                    std::string_view keyword) const {
   const auto words = words_of(reply);
   if (words.size() != 2 || words[0] != keyword) throw_unexpected(command, reply);
-  const auto number = parse_number(words[1]);
+  const auto number = whole_number<std::uint64_t>(words[1]);
   if (!number) throw_unexpected(command, reply);
   return *number;
 }
@@ -131,8 +125,8 @@ std::optional<Job> Client::read_job(const std::string& command, const std::strin
   if (reply == none) return std::nullopt;
   const auto words = words_of(reply);
   if (words.size() != 3 || words[0] != keyword) throw_unexpected(command, reply);
-  const auto id = parse_number(words[1]);
-  const auto size = parse_number(words[2]);
+  const auto id = whole_number<std::uint64_t>(words[1]);
+  const auto size = whole_number<std::uint64_t>(words[2]);
   if (!id || !size) throw_unexpected(command, reply);
   return Job{.id = *id, .body = read_data(*size)};
 }
@@ -227,7 +221,7 @@ std::string Client::ask_to_put(const std::string& command, std::string_view body
 bool Client::rests(std::string_view reply, std::chrono::milliseconds& rested) {
   using std::chrono::milliseconds;
   if (!reply.starts_with(kTooFast)) return false;
-  const auto told = parse_number(reply.substr(kTooFast.size()));
+  const auto told = whole_number<std::uint64_t>(reply.substr(kTooFast.size()));
   if (!told) return false;
   constexpr milliseconds kMost = kLongestRest;
   const milliseconds left = kMost - rested;
@@ -322,18 +316,8 @@ bool Client::touch(std::uint64_t id) {
   return ask_whether(fmt::format("touch {}", id), "TOUCHED");
 }
 
-std::optional<Job> Client::peek(PeekState state) {
-  const auto command = [state]() -> std::string {
-    switch (state) {
-      case PeekState::kReady:
-        return "peek-ready";
-      case PeekState::kDelayed:
-        return "peek-delayed";
-      case PeekState::kBuried:
-        return "peek-buried";
-    }
-    return {};
-  }();
+std::optional<Job> Client::peek(std::string_view state) {
+  const std::string command = fmt::format("peek-{}", state);
   return read_job(command, ask(command), "FOUND", "NOT_FOUND");
 }
 

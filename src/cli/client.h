@@ -125,9 +125,6 @@ struct FailAnswer {
 // The largest body that any server takes, in bytes: beanstalkd's with `-z`.
 inline constexpr std::uint32_t kLargestBody = 1u << 30;
 
-// Selects the job that peek() shows: of the tube's jobs in this state, the next one to leave it.
-enum class PeekState { kReady, kDelayed, kBuried };
-
 // Not thread-safe. The server gives the client's reserved jobs back when the client is destroyed.
 class Client {
  public:
@@ -198,9 +195,8 @@ class Client {
   // is no such tube. The longest pause, of 136 years, lasts until the tube is resumed.
   static constexpr std::uint32_t kPauseForGood = std::numeric_limits<std::uint32_t>::max();
   bool pause_tube(std::string_view tube, std::uint32_t seconds);
-  std::optional<Job> peek(std::uint64_t id);
-  // Acts on the used tube.
-  std::optional<Job> peek(PeekState state);
+  // Returns the job of the used tube that leaves this state next: "ready", "delayed" or "buried".
+  std::optional<Job> peek(std::string_view state);
 
   // Returns the names of all tubes.
   std::vector<std::string> tubes();

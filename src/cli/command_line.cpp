@@ -19,6 +19,25 @@ namespace {
 
 constexpr std::string_view kBeanstalkd = "beanstalkd";
 
+// Returns the text in lines that fit beside an option's name.
+std::string wrapped(std::string_view text) {
+  constexpr std::size_t kWidth = 53;  // columns
+  std::string lines;
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find_first_of(" \n"));
+    const bool ends = word.size() < text.size() && text[word.size()] == '\n';
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const bool fits = used + word.size() <= kWidth;
+    if (used > 0) lines += fits ? " " : "\n";
+    used = (fits ? used : 0) + word.size() + 1;
+    lines += word;
+    if (ends) lines += '\n';
+    if (ends) used = 0;
+  }
+  return lines;
+}
+
 // The layout of `carillon COMMAND --help`: CLI11's own, without the lists of options that exclude
 // each other.
 class HelpFormatter : public CLI::Formatter {
@@ -31,6 +50,10 @@ class HelpFormatter : public CLI::Formatter {
     if (app->get_prefix_command())
       usage.insert(usage.find_last_not_of('\n') + 1, " -- CMD [ARGS]...");
     return usage;
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(CLI::Formatter::make_option_desc(option));
   }
 
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -134,33 +157,30 @@ void require_values(const CLI::App& command, const std::vector<std::string>& arg
 int run_command(const Command& entry, const std::vector<std::string>& arguments) {
   const std::string who = fmt::format("carillon {}", entry.name);
   int exit_code = kSuccess;
-  CLI::App app;
-  app.set_help_flag("-h,--help", "Show this help");
-  app.formatter(std::make_shared<HelpFormatter>());
-  entry.add(app, exit_code);
-  CLI::App* command = app.get_subcommand(std::string(entry.name));
-  command->description(fmt::format("{}.", entry.summary));
+  CLI::App command(fmt::format("{}.", entry.summary), std::string(entry.name));
+  command.set_help_flag("-h,--help", "Show this help");
+  command.formatter(std::make_shared<HelpFormatter>());
+  entry.add(command, exit_code);
   try {
-    require_values(*command, arguments);
-    // `command` parses, not `app`: otherwise an argument with the name of a subcommand would select
-    // that subcommand. CLI11 takes the arguments in reverse order.
-    command->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    require_values(command, arguments);
+    // CLI11 takes the arguments in reverse order.
+    command.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return exit_code;
   } catch (const CLI::CallForHelp&) {
-    write_out(command->help("carillon"));
+    write_out(command.help("carillon"));
     return kSuccess;
   } catch (const CLI::ExtrasError& error) {
-    return fail(who, describe(error, *command), kUsage);
+    return fail(who, describe(error, command), kUsage);
   } catch (const CLI::ArgumentMismatch& error) {
-    return fail(who, describe(error, *command), kUsage);
+    return fail(who, describe(error, command), kUsage);
   } catch (const CLI::ExcludesError& error) {
-    return fail(who, describe(error, *command), kUsage);
+    return fail(who, describe(error, command), kUsage);
   } catch (const CLI::ConversionError& error) {
-    return fail(who, describe(error, *command), kUsage);
+    return fail(who, describe(error, command), kUsage);
   } catch (const CLI::ParseError& error) {
     return fail(who, error.what(), kUsage);
   } catch (const UsageError& error) {
-    if (wants_help(*command)) return write_out(command->help("carillon")), kSuccess;
+    if (wants_help(command)) return write_out(command.help("carillon")), kSuccess;
     return fail(who, error.what(), kUsage);
   }
 }

@@ -5,13 +5,14 @@
 // single jobs in jobs.cpp, many in bulk.cpp, tubes in tube_commands.cpp and list.cpp, endpoints in
 // schedule.cpp, reserve in put.cpp, stats in stats_fields.cpp.
 //
-//     void add_put(CLI::App& app, int& exit_code);
+//     void add_put(CLI::App& command, int& exit_code);
 //
-// The function adds a CLI11 subcommand to `app` and binds a callback. The callback does the work
-// after all arguments were parsed, and stores the exit code of the process in `exit_code`, which
-// outlives `app` and starts as kSuccess. It may throw UsageError or Failure (exit_status.h).
+// The function adds arguments to `command` and binds a callback. The callback does the work after
+// all arguments were parsed, and stores the exit code of the process in `exit_code`, which outlives
+// `command` and starts as kSuccess. It may throw UsageError or Failure (exit_status.h).
 // run_command_line() turns every exception into one line on stderr, "carillon put: what was wrong",
-// and the matching exit code. The subcommand's description comes from the table below.
+// and the matching exit code. The command's name and description come from the
+// table below.
 #pragma once
 
 #include <array>
@@ -25,36 +26,11 @@ class App;
 
 namespace carillon::cli {
 
-void add_serve(CLI::App& app, int& exit_code);
-void add_put(CLI::App& app, int& exit_code);
-void add_reserve(CLI::App& app, int& exit_code);
-void add_delete(CLI::App& app, int& exit_code);
-void add_cancel(CLI::App& app, int& exit_code);
-void add_patch(CLI::App& app, int& exit_code);
-void add_release(CLI::App& app, int& exit_code);
-void add_bury(CLI::App& app, int& exit_code);
-void add_kick(CLI::App& app, int& exit_code);
-void add_pause(CLI::App& app, int& exit_code);
-void add_resume(CLI::App& app, int& exit_code);
-void add_drain(CLI::App& app, int& exit_code);
-void add_peek(CLI::App& app, int& exit_code);
-void add_stats(CLI::App& app, int& exit_code);
-void add_top(CLI::App& app, int& exit_code);
-void add_work(CLI::App& app, int& exit_code);
-void add_backup(CLI::App& app, int& exit_code);
-void add_schedule(CLI::App& app, int& exit_code);
-void add_list(CLI::App& app, int& exit_code);
-void add_due(CLI::App& app, int& exit_code);
-void add_retry(CLI::App& app, int& exit_code);
-void add_move(CLI::App& app, int& exit_code);
-void add_spread(CLI::App& app, int& exit_code);
-void add_clear(CLI::App& app, int& exit_code);
-void add_export(CLI::App& app, int& exit_code);
-void add_import(CLI::App& app, int& exit_code);
-void add_tube(CLI::App& app, int& exit_code);
-void add_endpoint(CLI::App& app, int& exit_code);
-void add_check(CLI::App& app, int& exit_code);
-void add_token(CLI::App& app, int& exit_code);
+using AddCommand = void(CLI::App& command, int& exit_code);
+AddCommand add_serve, add_put, add_reserve, add_work, add_delete, add_cancel, add_patch;
+AddCommand add_release, add_bury, add_kick, add_pause, add_resume, add_drain, add_list, add_due;
+AddCommand add_retry, add_move, add_spread, add_clear, add_peek, add_stats, add_top, add_schedule;
+AddCommand add_tube, add_endpoint, add_token, add_backup, add_export, add_import, add_check;
 
 // Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
 // name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
@@ -85,7 +61,7 @@ struct Command {
   std::string_view summary;
   std::string_view example;
   // Null for beanstalkd, which gets its arguments unparsed.
-  void (*add)(CLI::App& app, int& exit_code);
+  AddCommand* add;
 };
 
 inline constexpr std::array<Command, 31> kCommands{{

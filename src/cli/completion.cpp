@@ -33,12 +33,11 @@ std::vector<Option> options_of(const Command& command) {
           {{std::string(flag.name)}, one_line(std::string(flag.help)), !flag.value.empty()});
     return options;
   }
-  CLI::App app;
+  CLI::App parser;
   int exit_code = 0;
-  app.set_help_flag("-h,--help", "Show this help");
-  command.add(app, exit_code);
-  const CLI::App* parser = app.get_subcommand(std::string(command.name));
-  for (const CLI::Option* option : parser->get_options()) {
+  parser.set_help_flag("-h,--help", "Show this help");
+  command.add(parser, exit_code);
+  for (const CLI::Option* option : parser.get_options()) {
     Option found{{}, one_line(option->get_description()), option->get_type_size() != 0};
     for (const std::string& name : option->get_snames()) found.names.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) found.names.push_back("--" + name);

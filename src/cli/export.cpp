@@ -17,7 +17,6 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -333,15 +332,12 @@ class Export {
   void read_pages(std::string target, std::string token,
                   const std::function<void(json::object&)>& take) {
     target += target.find('?') == target.npos ? "?page_size=1000" : "&page_size=1000";
-    while (true) {
-      if (stop_.came()) throw Interrupted();
-      json::object page =
-          api_.get(token.empty() ? target : target + "&page_token=" + url_part(token));
-      const json::value next = page.at("next_page_token");
+    if (stop_.came()) throw Interrupted();
+    api_.read_pages(target, std::move(token), [&](json::object& page) {
       take(page);
-      if (!next.is_string()) return;
-      token = std::string(next.get_string());
-    }
+      if (stop_.came()) throw Interrupted();
+      return true;
+    });
   }
 
   void export_groups(const std::string& tube, ExportFile& file) {
@@ -460,21 +456,19 @@ int report_missing(const ExportFile& file) {
 
 void report(const ExportRequest& request, const Export& done, std::uint64_t jobs,
             milliseconds took) {
-  if (request.json && request.out) {
-    return write_out(line_of({{"file", *request.out},
-                              {"jobs", jobs},
-                              {"tubes", done.tubes()},
-                              {"schedules", done.schedules()},
-                              {"milliseconds", took.count()}}));
-  }
-
   const std::string schedules =
       done.schedules() > 0 ? " and " + counted(done.schedules(), "schedule") : "";
   const std::string text =
       fmt::format("{} of {}{} in {}", counted(jobs, "job"), counted(done.tubes(), "tube"),
                   schedules, server::short_duration(took));
-  if (request.out) return write_out(fmt::format("{}: {}\n", *request.out, text));
-  remark(text);
+  if (!request.out) return remark(text);
+  write_result(request.json,
+               {{"file", *request.out},
+                {"jobs", jobs},
+                {"tubes", done.tubes()},
+                {"schedules", done.schedules()},
+                {"milliseconds", took.count()}},
+               fmt::format("{}: {}", *request.out, text));
 }
 
 int export_jobs(const ExportRequest& request) {
@@ -510,31 +504,26 @@ int export_jobs(const ExportRequest& request) {
   }
 
   line.clear();
-  report(request, jobs, file.jobs, std::chrono::duration_cast<milliseconds>(Clock::now() - began));
+  report(request, jobs, file.jobs, time_since(began));
   return report_missing(file);
 }
 
 }  // namespace
 
-void add_export(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<ExportRequest>();
-  CLI::App& command = add_subcommand(app, "export", kExportExamples);
+void add_export(CLI::App& command, int& exit_code) {
+  ExportRequest& request = set_action(command, exit_code, kExportExamples, export_jobs);
   add_value(
-      command, "--out", request->out,
+      command, "--out FILE", request.out,
       [](const std::string& text) {
         if (text.empty()) throw std::invalid_argument("\"\": not a file's name");
         return text;
       },
-      "Where to write (default: standard output)")
-      .type_name("FILE");
-  add_flag(command, "--resume", request->resume, "Go on with an export that was interrupted");
-  add_value(command, "--tube", request->tubes, parse_tube, "Only this one, or these (default: all)")
-      .type_name("TUBE");
-  add_flag(command, "--json", request->json,
-           R"(With --out: print {"file":...,"jobs":...,"tubes":...,
+      "Where to write (default: standard output)");
+  add_flag(command, "--resume", request.resume, "Go on with an export that was interrupted");
+  add_value(command, "--tube TUBE", request.tubes, parse_tube,
+            "Only this one, or these (default: all)");
+  add_json_and_server(command, request, R"(With --out: print {"file":...,"jobs":...,"tubes":...,
 "schedules":...,"milliseconds":...})");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = export_jobs(*request); });
 }
 
 }  // namespace carillon::cli

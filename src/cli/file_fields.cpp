@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 

@@ -35,7 +35,6 @@
 
 #include "base/crc32c.h"
 #include "cli/api.h"
-#include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/exit_status.h"
 #include "cli/import.h"
@@ -120,7 +119,6 @@ class FileImport {
 
   // Throws Interrupted if a signal has come, and Failure.
   void run() {
-    const auto began = Clock::now();
     std::uint64_t read = 0;
     if (client_) client_->require("put-jobs", "reserve-jobs 0");
     for (std::string text; number_ < source_.last_line && std::getline(source_.in, text);) {
@@ -132,8 +130,7 @@ class FileImport {
       } catch (const std::invalid_argument& error) {
         fail(number_, error.what());
       }
-      const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-      if (source_.bytes > 0) line_.show(progress_text(read, source_.bytes, elapsed));
+      if (source_.bytes > 0) line_.show(read, source_.bytes);
     }
     if (source_.in.bad()) throw Failure(fmt::format("cannot read {}", source_.name));
     if (is_export_)
@@ -468,8 +465,7 @@ int import_file(const ImportRequest& request) {
 
   for (const auto& [type, lines] : import.done().passed_over)
     remark(fmt::format("passed over {} of type \"{}\"", counted(lines, "line"), type));
-  print_result(import.done(), std::chrono::duration_cast<milliseconds>(Clock::now() - began),
-               request.json);
+  print_result(import.done(), time_since(began), request.json);
   return kSuccess;
 }
 

@@ -3,18 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/import.h"
-#include "server/beanstalk/command.h"
+#include "server/api/names.h"
 #include "server/text/address.h"
 
 namespace carillon::cli {
@@ -71,37 +68,30 @@ int import_jobs(const ImportRequest& request) {
 
 }  // namespace
 
-void add_import(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<ImportRequest>();
-  CLI::App& command = add_subcommand(app, "import", kImportExamples);
+void add_import(CLI::App& command, int& exit_code) {
+  ImportRequest& request = set_action(command, exit_code, kImportExamples, import_jobs);
   add_value(
-      command, "FILE", request->file, [](const std::string& text) { return text; },
-      "Lines of JSON; - is standard input")
-      .type_name("");
+      command, "FILE", request.file, [](const std::string& text) { return text; },
+      "Lines of JSON; - is standard input");
   add_value(
-      command, "--beanstalkd", request->beanstalkd,
+      command, "--beanstalkd ADDR", request.beanstalkd,
       [](const std::string& text) { return server::parse_address(text); },
-      "Where beanstalkd listens: HOST:PORT or unix:PATH")
-      .type_name("ADDR");
-  const auto set_tubes = [&tubes = request->tubes](const std::vector<std::string>& texts) {
+      "Where beanstalkd listens: HOST:PORT or unix:PATH");
+  const auto set_tubes = [&tubes = request.tubes](const std::vector<std::string>& texts) {
     for (const std::string& text : texts)
       tubes.insert(parse_argument("--tube", parse_tube_names, text));
   };
-  add_list(command, "--tube", set_tubes,
-           "Only this one, or these; OLD=NEW: it is called NEW\nhere (default: all)")
-      .type_name("TUBE");
-  add_value(command, "--instance", request->instance, parse_tube,
-            "Take it for this instance of beanstalkd")
-      .type_name("ID");
-  add_value(command, "--once", request->once, parse_once,
-            "Put the jobs of FILE once for each TOKEN, though they\nwere put before without it")
-      .type_name("TOKEN");
-  add_flag(command, "--dry-run", request->dry_run,
-           "Change nothing: only show what there is, or check\nthe lines");
-  add_flag(command, "--json", request->json,
-           "Print the result as JSON: \"jobs\", \"already\" (put by\nan import before) and others");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = import_jobs(*request); });
+  add_list(command, "--tube TUBE", set_tubes,
+           "Only this one, or these; OLD=NEW: it is called NEW here (default: all)");
+  add_value(command, "--instance ID", request.instance, parse_tube,
+            "Take it for this instance of beanstalkd");
+  add_value(command, "--once TOKEN", request.once, parse_once,
+            "Put the jobs of FILE once for each TOKEN, though they were put before without it");
+  add_flag(command, "--dry-run", request.dry_run,
+           "Change nothing: only show what there is, or check the lines");
+  add_json_and_server(
+      command, request,
+      "Print the result as JSON: \"jobs\", \"already\" (put by an import before) and others");
 }
 
 }  // namespace carillon::cli

@@ -7,7 +7,6 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -106,13 +105,10 @@ struct NamedJob {
 };
 
 // The arguments of these commands.
-struct JobsRequest {
-  ServerAddress server;
+struct JobsRequest : ApiRequest {
   std::vector<std::uint64_t> ids;
   std::string key;
   std::string tube{kDefaultTube};
-  Asked asked;
-  bool json = false;
 
   // Throws UsageError if no job is named.
   std::vector<NamedJob> jobs() const {
@@ -128,8 +124,14 @@ struct JobsRequest {
   }
 };
 
-// Calls `change` for each job. Says which ones the server has left alone, and why. Returns the exit
-// code.
+// What became of a job, as JSON and for people.
+struct Outcome {
+  json::object shown;
+  std::string text;
+};
+
+// Calls `change` for each job and prints its Outcome. Says which ones the server has left alone,
+// and why. Returns the exit code.
 template <class Change>
 int for_each_job(const JobsRequest& request, std::string_view command, Change change) {
   const std::vector<NamedJob> jobs = request.jobs();
@@ -137,7 +139,8 @@ int for_each_job(const JobsRequest& request, std::string_view command, Change ch
   int exit_code = kSuccess;
   for (const NamedJob& job : jobs) {
     try {
-      change(api, job);
+      const Outcome outcome = change(api, job);
+      write_result(request.json, outcome.shown, outcome.text);
     } catch (const Refusal& refusal) {
       if (refusal.status != 409 && refusal.status != 404) request.asked.throw_usage(refusal);
       const std::string_view advice = command == "cancel" ? "; see --ask" : "";
@@ -159,20 +162,10 @@ json::object shown_fields(const json::object& job) {
   return shown;
 }
 
-void print_json(const json::object& shown) {
-  write_out(json::serialize(shown) + "\n");
-}
-
-// Says what became of a job that is gone.
-void print_ended(const JobsRequest& request, const NamedJob& job, std::string_view result) {
-  json::object shown;
-  if (request.key.empty()) {
-    shown["id"] = parse_job_id(job.short_name);
-  } else {
-    shown = {{"tube", request.tube}, {"key", request.key}};
-  }
-  shown["result"] = result;
-  print_json(shown);
+// What is shown of a job that is gone.
+json::object ended(const JobsRequest& request, const NamedJob& job, std::string_view result) {
+  if (request.key.empty()) return {{"id", parse_job_id(job.short_name)}, {"result", result}};
+  return {{"tube", request.tube}, {"key", request.key}, {"result", result}};
 }
 
 // --- cancel, delete, bury
@@ -198,32 +191,30 @@ int cancel(const CancelRequest& request) {
     throw UsageError(fmt::format("--dry-run is for many jobs: say which by {}", kFilterOptions));
   if (request.ids.empty() && request.key.empty())
     throw UsageError(fmt::format("give the jobs' IDs, the --key of one, or {}", kFilterOptions));
-  return for_each_job(request, "cancel", [&](Api& api, const NamedJob& job) {
+  return for_each_job(request, "cancel", [&](Api& api, const NamedJob& job) -> Outcome {
     const json::object answer =
         api.ask("DELETE", job.path + (request.ask ? "?if_reserved=ask" : ""));
     const bool is_asked = answer.contains("cancel_requested");
-    if (request.json) return print_ended(request, job, is_asked ? "asked" : "cancelled");
-    write_out(fmt::format("{} {}\n", is_asked ? "asked for" : "cancelled", job.name));
+    return {ended(request, job, is_asked ? "asked" : "cancelled"),
+            fmt::format("{} {}", is_asked ? "asked for" : "cancelled", job.name)};
   });
 }
 
 int delete_jobs(const JobsRequest& request) {
-  return for_each_job(request, "delete", [&](Api& api, const NamedJob& job) {
+  return for_each_job(request, "delete", [&](Api& api, const NamedJob& job) -> Outcome {
     api.ask("DELETE", job.path + "?done=true");
-    if (request.json) return print_ended(request, job, "deleted");
-    write_out(fmt::format("deleted {}\n", job.short_name));
+    return {ended(request, job, "deleted"), fmt::format("deleted {}", job.short_name)};
   });
 }
 
 int bury(const JobsRequest& request) {
-  return for_each_job(request, "bury", [&](Api& api, const NamedJob& job) {
+  return for_each_job(request, "bury", [&](Api& api, const NamedJob& job) -> Outcome {
     // The API buries by id alone.
     const bool has_id = job.path.starts_with("/v1/jobs/");
     const std::string path =
         has_id ? job.path : fmt::format("/v1/jobs/{}", api.get(job.path).at("id").as_int64());
     api.ask("POST", path + ":bury", request.asked.fields());
-    if (request.json) return print_json(shown_fields(api.get(path)));
-    write_out(fmt::format("buried {}\n", job.name));
+    return {request.json ? shown_fields(api.get(path)) : json::object(), "buried " + job.name};
   });
 }
 
@@ -248,22 +239,19 @@ int patch(const ChangeRequest& request) {
   if (change.empty() && !request.body)
     throw UsageError("say what to change, e.g. --pri 0, --ttr 10m or --body TEXT");
   if (request.body) add_body(change, body_or_standard_input(request.body, queue::kBodyPiece));
-  return for_each_job(request, "patch", [&](Api& api, const NamedJob& job) {
-    const json::object now = api.ask("PATCH", job.path, change);
-    if (request.json) return print_json(shown_fields(now));
-    write_out(fmt::format("changed {}\n", job.name));
+  return for_each_job(request, "patch", [&](Api& api, const NamedJob& job) -> Outcome {
+    return {shown_fields(api.ask("PATCH", job.path, change)), "changed " + job.name};
   });
 }
 
 int release(const JobsRequest& request) {
   json::object change = change_of(request);
   if (!change.contains("due") && !change.contains("delay")) change["delay"] = "0s";
-  return for_each_job(request, "release", [&](Api& api, const NamedJob& job) {
+  return for_each_job(request, "release", [&](Api& api, const NamedJob& job) -> Outcome {
     const json::object now = api.ask("PATCH", job.path, change);
-    if (request.json) return print_json(shown_fields(now));
     const bool is_delayed = now.contains("state") && now.at("state") == "delayed";
-    write_out(fmt::format("released {}: {}\n", job.name,
-                          is_delayed ? "due " + text_in(now, "due") : "ready"));
+    return {shown_fields(now), fmt::format("released {}: {}", job.name,
+                                           is_delayed ? "due " + text_in(now, "due") : "ready")};
   });
 }
 
@@ -369,7 +357,7 @@ int peek(const PeekRequest& request) {
     json::object shown = shown_fields(job);
     if (!story.empty()) shown["story"] = story;
     add_body(shown, body);
-    return print_json(shown), kSuccess;
+    return write_result(request.json, shown, ""), kSuccess;
   }
   write_body(body);
   tell(job, story);
@@ -378,90 +366,72 @@ int peek(const PeekRequest& request) {
 
 // --- The arguments
 
-// Adds a command with ID ..., --key KEY and --tube TUBE.
+// Adds a command with ID ..., --key KEY and --tube TUBE. `verb` is what it does to the jobs.
 template <class Of>
-CLI::App& add_job_command(CLI::App& app, const std::string& name, const char* examples,
-                          const std::shared_ptr<Of>& request, int (*act)(const Of&),
-                          int& exit_code) {
-  CLI::App& command = add_subcommand(app, name, examples);
-  const std::string what = name == "peek" ? "This job" : fmt::format("The jobs to {}", name);
-  const Argument ids = add_value(command, "ID", request->ids, parse_job_id, what).type_name("");
-  const Argument key = add_value(command, "--key", request->key, parse_key, "The job with this key")
-                           .type_name("KEY");
-  if (name != "peek") key.excludes(ids);  // peek has more ways to name a job, and says so
-  add_tube_option(command, request->tube, "In this tube (default: default)").excludes(ids);
-  when_parsed(command, [request, act, &exit_code] { exit_code = act(*request); });
-  return command;
+auto& add_job_command(CLI::App& command, int& exit_code, const char* examples, int (*act)(Of&),
+                      std::string_view verb) {
+  auto& request = set_action(command, exit_code, examples, act);
+  const bool is_peek = verb.empty();
+  const std::string what = is_peek ? "This job" : fmt::format("The jobs to {}", verb);
+  const Argument ids = add_value(command, "ID", request.ids, parse_job_id, what);
+  const Argument key =
+      add_value(command, "--key KEY", request.key, parse_key, "The job with this key");
+  if (!is_peek) key.excludes(ids);  // peek has more ways to name a job, and says so
+  add_tube_option(command, request.tube, "In this tube (default: default)").excludes(ids);
+  return request;
 }
 
 constexpr const char* kEndedHelp =
-    "Print {\"id\":...,\"result\":...}; of a job that was\nnamed by its key: "
-    "{\"tube\":...,\"key\":...,"
-    "\"result\":...}";
-
-template <class Of>
-void add_ending(CLI::App& command, const std::shared_ptr<Of>& request) {
-  add_flag(command, "--json", request->json,
-           "Print {\"id\":...,\"tube\":...,\"state\":...,\"due\":...}");
-  add_server_option(command, request->server);
-}
+    R"(Print {"id":...,"result":...}; of a job that was
+named by its key: {"tube":...,"key":...,"result":...})";
+constexpr const char* kJobHelp = R"(Print {"id":...,"tube":...,"state":...,"due":...})";
 
 }  // namespace
 
-void add_cancel(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<CancelRequest>();
-  CLI::App& command = add_job_command(app, "cancel", kCancelExamples, request, cancel, exit_code);
-  add_flag(command, "--ask", request->ask, "If a worker holds it: when it is done");
-  add_flag(command, "--json", request->json, kEndedHelp);
-  add_bulk_options<server::ChangeJobs>(command, request->asked, request->all,
+void add_cancel(CLI::App& command, int& exit_code) {
+  CancelRequest& request = add_job_command(command, exit_code, kCancelExamples, cancel, "cancel");
+  add_flag(command, "--ask", request.ask, "If a worker holds it: when it is done");
+  add_flag(command, "--json", request.json, kEndedHelp);
+  add_bulk_options<server::ChangeJobs>(command, request.asked, request.all,
                                        {.without = "tube limit page_token"});
-  add_server_option(command, request->server);
+  add_server_option(command, request.server);
 }
 
-void add_delete(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<JobsRequest>();
-  CLI::App& command =
-      add_job_command(app, "delete", kDeleteExamples, request, delete_jobs, exit_code);
-  add_flag(command, "--json", request->json, kEndedHelp);
-  add_server_option(command, request->server);
+void add_delete(CLI::App& command, int& exit_code) {
+  auto& request = add_job_command(command, exit_code, kDeleteExamples, delete_jobs, "delete");
+  add_json_and_server(command, request, kEndedHelp);
 }
 
-void add_bury(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<JobsRequest>();
-  CLI::App& command = add_job_command(app, "bury", kBuryExamples, request, bury, exit_code);
-  request->asked.add_arguments(command, server::kShape<server::BuryJob>,
-                               {.without = "id", .names = "priority:pri"});
-  add_ending(command, request);
+void add_bury(CLI::App& command, int& exit_code) {
+  auto& request = add_job_command(command, exit_code, kBuryExamples, bury, "bury");
+  request.asked.add_arguments(command, server::kShape<server::BuryJob>,
+                              {.without = "id", .names = "priority:pri"});
+  add_json_and_server(command, request, kJobHelp);
 }
 
-void add_patch(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<ChangeRequest>();
-  CLI::App& command = add_job_command(app, "patch", kPatchExamples, request, patch, exit_code);
-  add_text(command, "--body", request->body, "Another body; - reads it from standard input")
-      .type_name("TEXT");
-  request->asked.add_arguments(
+void add_patch(CLI::App& command, int& exit_code) {
+  ChangeRequest& request = add_job_command(command, exit_code, kPatchExamples, patch, "patch");
+  add_text(command, "--body TEXT", request.body, "Another body; - reads it from standard input");
+  request.asked.add_arguments(
       command, server::kShape<server::ChangeJob>,
       {.without = "id body content_type metadata", .names = "priority:pri due:at"});
-  add_ending(command, request);
+  add_json_and_server(command, request, kJobHelp);
 }
 
-void add_release(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<JobsRequest>();
-  CLI::App& command =
-      add_job_command(app, "release", kReleaseExamples, request, release, exit_code);
-  request->asked.add_arguments(
+void add_release(CLI::App& command, int& exit_code) {
+  auto& request = add_job_command(command, exit_code, kReleaseExamples, release, "release");
+  request.asked.add_arguments(
       command, server::kShape<server::ChangeJob>,
       {.without = "id ttr body expires_in expires_at at_expiry content_type metadata",
        .names = "priority:pri due:at"});
-  add_ending(command, request);
+  add_json_and_server(command, request, kJobHelp);
 }
 
-void add_peek(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<PeekRequest>();
-  CLI::App& command = add_job_command(app, "peek", kPeekExamples, request, peek, exit_code);
+void add_peek(CLI::App& command, int& exit_code) {
+  PeekRequest& request = add_job_command(command, exit_code, kPeekExamples, peek, "");
   const auto state = [&](const std::string& name, const char* description) {
-    const auto set = [request, name] {
-      if (!std::exchange(request->state, name).empty())
+    const auto set = [&state = request.state, name] {
+      if (!std::exchange(state, name).empty())
         throw UsageError("give only one of a job's ID, --key, --ready, --delayed and --buried");
     };
     add_flag(command, "--" + name, set, description);
@@ -469,7 +439,7 @@ void add_peek(CLI::App& app, int& exit_code) {
   state("ready", "The next job that a worker gets");
   state("delayed", "The next job that is due");
   state("buried", "The next job that a kick makes ready");
-  add_ending(command, request);
+  add_json_and_server(command, request, kJobHelp);
 }
 
 }  // namespace carillon::cli

@@ -9,12 +9,11 @@
 #include <boost/json.hpp>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/api.h"
 #include "cli/arguments.h"
@@ -75,128 +74,127 @@ std::string fit(std::string line) {
 
 namespace json = boost::json;
 
-void show_header() {
-  write_out(fit(fmt::format("{:>8}  {:<8}  {:<24}  {:>5}  {:>5}  {:>7}  {}", "ID", "STATE", "DUE",
-                            "PRI", "TRIES", "BYTES", "KEY")));
-}
+// --- Tables.
 
-std::string key_of(const json::object& of, const std::string& name) {
-  return server::visible(of.contains(name) ? text_in(of, name) : text_in(of, name + "_base64"));
-}
+struct Column {
+  std::string_view head;
+  std::string_view field;
+  std::size_t width = 0;
+  bool is_left = false;
+};
 
-std::string job_row(const json::object& job) {
-  return fit(fmt::format("{:>8}  {:<8}  {:<24}  {:>5}  {:>5}  {:>7}  {}", text_in(job, "id"),
-                         text_in(job, "state"), text_in(job, "due"), text_in(job, "priority"),
-                         text_in(job, "failed_attempts"), text_in(job, "body_bytes"),
-                         key_of(job, "key")));
-}
-
-void show_groups_header() {
-  write_out(
-      fit(fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", "READY", "RESERVED",
-                      "DELAYED", "BURIED", "WEIGHT", "RUNNING", "RATE", "GROUP")));
-}
-
+constexpr Column kTubeColumns[] = {{"READY", "ready", 9},
+                                   {"RESERVED", "reserved", 9},
+                                   {"DELAYED", "delayed", 9},
+                                   {"BURIED", "buried", 9},
+                                   {"TUBE", "tube"}};
 // RUNNING is the limit of running jobs.
-std::string group_row(const json::object& group) {
-  const auto limit = [&group](std::string_view name) {
-    return group.contains(name) ? text_in(group, name) : "-";
-  };
-  return fit(fmt::format(
-      "{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", text_in(group, "ready"),
-      text_in(group, "reserved"), text_in(group, "delayed"), text_in(group, "buried"),
-      text_in(group, "weight"), limit("max_running"), limit("rate"), key_of(group, "group")));
+constexpr Column kGroupColumns[] = {{"READY", "ready", 9},      {"RESERVED", "reserved", 9},
+                                    {"DELAYED", "delayed", 9},  {"BURIED", "buried", 9},
+                                    {"WEIGHT", "weight", 7},    {"RUNNING", "max_running", 7},
+                                    {"RATE", "rate", 14, true}, {"GROUP", "group"}};
+constexpr Column kJobColumns[] = {
+    {"ID", "id", 8},        {"STATE", "state", 8, true},     {"DUE", "due", 24, true},
+    {"PRI", "priority", 5}, {"TRIES", "failed_attempts", 5}, {"BYTES", "body_bytes", 7},
+    {"KEY", "key"}};
+
+// The last column has no width: a name, which may be in Base64, or missing.
+std::string cell(const json::object& row, const Column& column) {
+  const std::string name(column.field);
+  if (row.contains(name)) return server::visible(text_in(row, name));
+  return column.width > 0 ? "-" : server::visible(text_in(row, name + "_base64"));
 }
 
-// Calls `show` with the objects of each page of a list, until there are no more or it returns
-// false. `target` ends with ? or &. Returns true if some were left.
-template <class Show>
-bool read_pages(Api& api, const std::string& target, std::string_view name, Show show) {
-  std::string token;
-  while (true) {
-    json::object page = api.get(target + token);
-    const json::value& next = page.at("next_page_token");
-    const bool goes_on = show(page.at(name).as_array(), page.contains("incomplete"));
-    if (!next.is_string()) return false;
-    if (!goes_on) return true;
-    token = "&page_token=" + url_part(next.get_string());
+// A line of the table. Without a row: its head.
+std::string table_line(std::span<const Column> columns, const json::object* row = nullptr) {
+  std::string line;
+  for (const Column& column : columns) {
+    const std::string text = row == nullptr ? std::string(column.head) : cell(*row, column);
+    if (!line.empty()) line += "  ";
+    line += column.is_left ? fmt::format("{:<{}}", text, column.width)
+                           : fmt::format("{:>{}}", text, column.width);
   }
+  return fit(std::move(line));
 }
 
-std::string target_of(const ListRequest& request) {
-  const std::string tube = "/v1/tubes/" + url_part(*request.tube);
+// --- What is listed.
+
+struct ListOf {
+  std::string_view name;  // in the API
+  std::span<const Column> columns;
+  json::object (*line)(const json::value& shown);  // for --json
+  json::object (*row)(const json::value& shown);   // for the table
+};
+
+json::object tube_counts(const json::value& tube) {
+  json::object line;
+  for (const char* const state : {"ready", "reserved", "delayed", "buried"})
+    line[state] = tube.at("jobs").at(state);
+  line["tube"] = tube.at("name");
+  if (tube.at("paused").as_bool()) line["paused"] = "yes";
+  if (tube.at("draining").as_bool()) line["puts"] = "refused";
+  return line;
+}
+
+json::object tube_row(const json::value& tube) {
+  json::object row = tube_counts(tube);
+  row["tube"] =
+      fmt::format("{}{}{}", text_in(row, "tube"), row.contains("paused") ? " (paused)" : "",
+                  row.contains("puts") ? " (drained)" : "");
+  return row;
+}
+
+json::object group_line(const json::value& group) {
+  return file_fields(FileObject::kGroup, group);
+}
+
+constexpr ListOf kTubes{"tubes", kTubeColumns, tube_counts, tube_row};
+constexpr ListOf kGroups{"groups", kGroupColumns, group_line, group_line};
+constexpr ListOf kJobs{"jobs", kJobColumns,
+                       [](const json::value& job) { return file_fields(FileObject::kJob, job); },
+                       [](const json::value& job) { return job.as_object(); }};
+
+std::string target_of(const ListRequest& request, const ListOf& of) {
+  if (!request.tube) return fmt::format("/v1/tubes?page_size={}", kPage);
   const std::uint32_t size = request.all ? kPage : std::min(request.limit, kPage);
   std::string target =
-      fmt::format("{}/{}?page_size={}", tube, request.groups ? "groups" : "jobs", size);
-  const json::object filter = server::write(request.filter.read<server::Filter>());
-  for (const auto& [name, value] : filter)
+      fmt::format("/v1/tubes/{}/{}?page_size={}", url_part(*request.tube), of.name, size);
+  for (const auto& [name, value] : server::write(request.filter.read<server::Filter>()))
     target += fmt::format("&{}={}", std::string_view(name), url_part(text_of(value)));
   return target;
 }
 
-void list_tube(const ListRequest& request, Api& api) try {
-  std::uint64_t left = request.all ? std::numeric_limits<std::uint64_t>::max() : request.limit;
+void show_list(const ListRequest& request, const ListOf& of) try {
+  Api api(request.server);
+  const bool shows_all = request.all || !request.tube;
+  std::uint64_t left = shows_all ? std::numeric_limits<std::uint64_t>::max() : request.limit;
   bool is_first = true;
   bool is_incomplete = false;
-  const auto show = [&](const json::array& page, bool incomplete) {
+  const bool has_more = api.read_pages(target_of(request, of), "", [&](json::object& listed) {
+    const json::array& page = listed.at(of.name).as_array();
     // A tube that is not there has no jobs, either.
-    if (is_first && page.empty()) api.get("/v1/tubes/" + url_part(*request.tube));
-    if (is_first && !request.json) request.groups ? show_groups_header() : show_header();
-    is_first = false;
-    is_incomplete = is_incomplete || incomplete;
-    std::string text;
+    if (is_first && page.empty() && request.tube) api.get("/v1/tubes/" + url_part(*request.tube));
+    std::string text =
+        std::exchange(is_first, false) && !request.json ? table_line(of.columns) : "";
+    is_incomplete = is_incomplete || listed.contains("incomplete");
     for (const json::value& one : page) {
       if (left == 0) break;
       --left;
-      const json::object line =
-          file_fields(request.groups ? FileObject::kGroup : FileObject::kJob, one);
-      text += request.json ? json::serialize(line) + "\n"
-                           : (request.groups ? group_row(line) : job_row(one.as_object()));
+      if (request.json) {
+        text += json::serialize(of.line(one)) + "\n";
+      } else {
+        const json::object row = of.row(one);
+        text += table_line(of.columns, &row);
+      }
     }
     write_out(text);
     return left > 0;
-  };
-  const bool has_more =
-      read_pages(api, target_of(request), request.groups ? "groups" : "jobs", show);
-  if (is_incomplete) remark_missing_jobs(*request.tube);
-  if (!has_more) return;
-  remark(
-      fmt::format("there are more {}: see --limit and --all", request.groups ? "groups" : "jobs"));
+  });
+  if (is_incomplete && request.tube) remark_missing_jobs(*request.tube);
+  if (has_more) remark(fmt::format("there are more {}: see --limit and --all", of.name));
 } catch (const Refusal& refusal) {
-  if (refusal.status != 404) request.filter.throw_usage(refusal);
-  throw Failure(fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches it",
-                            *request.tube));
-}
-
-void list_tubes(const ListRequest& request, Api& api) {
-  const std::string header = fit(fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {}", "READY", "RESERVED",
-                                             "DELAYED", "BURIED", "TUBE"));
-  bool is_first = true;
-  const auto show = [&](const json::array& page, bool) {
-    std::string text = std::exchange(is_first, false) && !request.json ? header : "";
-    for (const json::value& one : page) {
-      const json::object& jobs = one.at("jobs").as_object();
-      const bool paused = one.at("paused").as_bool();
-      const bool draining = one.at("draining").as_bool();
-      if (request.json) {
-        json::object line;
-        for (const char* const state : {"ready", "reserved", "delayed", "buried"})
-          line[state] = jobs.at(state);
-        line["tube"] = one.at("name");
-        if (paused) line["paused"] = "yes";
-        if (draining) line["puts"] = "refused";
-        text += json::serialize(line) + "\n";
-        continue;
-      }
-      text += fit(fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {}{}{}", text_in(jobs, "ready"),
-                              text_in(jobs, "reserved"), text_in(jobs, "delayed"),
-                              text_in(jobs, "buried"), text_in(one.as_object(), "name"),
-                              paused ? " (paused)" : "", draining ? " (drained)" : ""));
-    }
-    write_out(text);
-    return true;
-  };
-  read_pages(api, fmt::format("/v1/tubes?page_size={}", kPage), "tubes", show);
+  if (refusal.status != 404 || !request.tube) request.filter.throw_usage(refusal);
+  throw_no_tube(refusal, *request.tube);
 }
 
 int list(const ListRequest& request) {
@@ -204,29 +202,24 @@ int list(const ListRequest& request) {
     throw UsageError("write the TUBE, too");
   if (request.groups && !request.filter.is_empty())
     throw UsageError("--groups goes with no filter of jobs");
-  Api api(request.server);
-  request.tube ? list_tube(request, api) : list_tubes(request, api);
+  show_list(request, !request.tube ? kTubes : request.groups ? kGroups : kJobs);
   return kSuccess;
 }
 
 }  // namespace
 
-void add_list(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<ListRequest>();
-  CLI::App& command = add_subcommand(app, "list", kListExamples);
-  add_value(command, "TUBE", request->tube, parse_tube, "The jobs of this tube").type_name("");
-  request->filter.add_arguments(command, server::kShape<server::Filter>);
-  add_flag(command, "--groups", request->groups, "The groups of the tube instead of its jobs");
+void add_list(CLI::App& command, int& exit_code) {
+  ListRequest& request = set_action(command, exit_code, kListExamples, list);
+  add_value(command, "TUBE", request.tube, parse_tube, "The jobs of this tube");
+  request.filter.add_arguments(command, server::kShape<server::Filter>);
+  add_flag(command, "--groups", request.groups, "The groups of the tube instead of its jobs");
   const auto parse_limit = [](const std::string& text) {
     return parse_number(text, 1, std::numeric_limits<std::uint32_t>::max());
   };
   const Argument limit =
-      add_value(command, "--limit", request->limit, parse_limit, "At most this many (100)")
-          .type_name("N");
-  add_flag(command, "--all", request->all, "All of them").excludes(limit);
-  add_flag(command, "--json", request->json, "Print a line of JSON for each");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = list(*request); });
+      add_value(command, "--limit N", request.limit, parse_limit, "At most this many (100)");
+  add_flag(command, "--all", request.all, "All of them").excludes(limit);
+  add_json_and_server(command, request, "Print a line of JSON for each");
 }
 
 // --- carillon due
@@ -241,12 +234,6 @@ Examples:
   carillon due mail
   carillon due mail --by hour --spans 48
   carillon due mail --by day --json)";
-
-struct DueRequest {
-  ServerAddress server;
-  Asked asked;
-  bool json = false;
-};
 
 std::string count_of(std::uint64_t jobs, bool estimated) {
   return fmt::format("{}{}", estimated ? "~" : "", jobs);
@@ -290,7 +277,7 @@ std::string json_lines(const server::Due& due) {
   return text + boost::json::serialize(rest) + "\n";
 }
 
-int due(const DueRequest& request) {
+int due(const ApiRequest& request) {
   server::GetDue begin;
   begin.tube = kDefaultTube;
   const auto asked = request.asked.read(begin);
@@ -299,24 +286,19 @@ int due(const DueRequest& request) {
     write_out(request.json ? json_lines(due) : picture(due, asked.by));
     return kSuccess;
   } catch (const Refusal& refusal) {
-    if (refusal.status != 404) throw;
-    throw Failure(fmt::format(
-        "tube {} does not exist: it has no jobs, and nobody uses or watches it", asked.tube));
+    throw_no_tube(refusal, asked.tube);
   }
 }
 
 }  // namespace
 
-void add_due(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<DueRequest>();
-  CLI::App& command = add_subcommand(app, "due", kDueExamples);
-  request->asked.add_arguments(command, server::kShape<server::GetDue>,
-                               {.positionals = "tube",
-                                .optional = "tube",
-                                .helps = {{"tube", "Of this tube (default: default)"}}});
-  add_flag(command, "--json", request->json, "Print lines of JSON");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = due(*request); });
+void add_due(CLI::App& command, int& exit_code) {
+  ApiRequest& request = set_action(command, exit_code, kDueExamples, due);
+  request.asked.add_arguments(command, server::kShape<server::GetDue>,
+                              {.positionals = "tube",
+                               .optional = "tube",
+                               .helps = {{"tube", "Of this tube (default: default)"}}});
+  add_json_and_server(command, request, "Print lines of JSON");
 }
 
 }  // namespace carillon::cli

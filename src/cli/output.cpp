@@ -38,7 +38,7 @@ void write_bytes(std::string_view bytes) {
 }
 
 void write_fields(const boost::json::object& fields, bool as_json) {
-  if (as_json) return write_out(boost::json::serialize(fields) + "\n");
+  if (as_json) return write_result(as_json, fields, "");
   std::size_t width = 0;
   for (const auto& field : fields) width = std::max(width, field.key().size());
   std::string table;
@@ -47,6 +47,10 @@ void write_fields(const boost::json::object& fields, bool as_json) {
         fmt::format("{:<{}}  {}\n", std::string_view(name), width, server::visible(text_of(value)));
   }
   write_out(table);
+}
+
+void write_result(bool as_json, const boost::json::object& object, std::string_view text) {
+  write_out((as_json ? boost::json::serialize(object) : std::string(text)) + "\n");
 }
 
 void write_body(std::string_view body) {

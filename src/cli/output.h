@@ -31,6 +31,9 @@ void write_body(std::string_view body);
 // one JSON object on one line.
 void write_fields(const boost::json::object& fields, bool as_json);
 
+// Writes what a command has done: the object on one line, or the text and a line end.
+void write_result(bool as_json, const boost::json::object& object, std::string_view text);
+
 // Writes one whole line to standard error in one write, so that the lines of several threads and
 // processes do not mix. It is escaped as in write_out().
 void remark(std::string_view line);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 #include "cli/output.h"
 #include "server/text/duration.h"
@@ -57,6 +58,22 @@ void ProgressLine::show(const std::string& text) {
   if (!on_terminal_ || (shown_ && Clock::now() - *shown_ < kPeriod)) return;
   write("\r\033[K" + text);
   shown_ = Clock::now();
+}
+
+void ProgressLine::show(std::uint64_t done, std::uint64_t total) {
+  show(what_ + progress_text(done, total, time_since(began_)));
+}
+
+void ProgressLine::begin(std::string what) {
+  what_ = std::move(what);
+  began_ = std::chrono::steady_clock::now();
+}
+
+std::function<bool(std::uint64_t, std::uint64_t)> ProgressLine::until(const StopSignals& signals) {
+  return [this, &signals](std::uint64_t done, std::uint64_t total) {
+    show(done, total);
+    return !signals.came();
+  };
 }
 
 void ProgressLine::clear() {

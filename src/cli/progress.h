@@ -2,13 +2,16 @@
 // terminal shows it again and again in the same place; elsewhere nothing is shown.
 //
 //   ProgressLine line;
-//   for (...) line.show(progress_text(done, total, elapsed));   // the destructor clears it
+//   for (...) line.show(done, total);         // bytes; the destructor clears the line
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+
+#include "cli/wait.h"
 
 namespace carillon::cli {
 
@@ -19,6 +22,11 @@ std::string size_text(std::uint64_t bytes);
 // and time are left out in the first half second.
 std::string progress_text(std::uint64_t done, std::uint64_t total,
                           std::chrono::milliseconds elapsed);
+
+inline std::chrono::milliseconds time_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                               began);
+}
 
 // Not thread-safe.
 class ProgressLine {
@@ -32,11 +40,23 @@ class ProgressLine {
   // nothing.
   void show(const std::string& text);
 
+  // Shows how many bytes of all are done, with the speed since begin() or the beginning.
+  void show(std::uint64_t done, std::uint64_t total);
+
+  // Another thing begins; `what` stands before its bytes.
+  void begin(std::string what);
+
+  // Returns what a long work calls (queue::StoreProgress): it shows the bytes, and returns false
+  // once a signal has come. The line and the signals must outlive it.
+  std::function<bool(std::uint64_t done, std::uint64_t total)> until(const StopSignals& signals);
+
   // Makes the line empty, so that something else can be printed there.
   void clear();
 
  private:
   const bool on_terminal_;
+  std::string what_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::optional<std::chrono::steady_clock::time_point> shown_;
 };
 

@@ -7,7 +7,6 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -245,48 +244,41 @@ int put(const PutRequest& request) {
 
 }  // namespace
 
-void add_put(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<PutRequest>();
-  CLI::App& command = add_subcommand(app, "put", kPutExamples);
-  add_text(command, "BODY", request->body,
-           "What the worker gets; - or nothing: read it from\nstandard input")
-      .type_name("");
-  const Argument delay = add_value(command, "--delay", request->options.delay,
-                                   server::parse_duration, "Not before this long from now")
-                             .type_name("DURATION");
-  add_value(command, "--at", request->options.due_at, server::parse_timestamp,
+void add_put(CLI::App& command, int& exit_code) {
+  PutRequest& request = set_action(command, exit_code, kPutExamples, put);
+  add_text(command, "BODY", request.body,
+           "What the worker gets; - or nothing: read it from standard input");
+  const Argument delay = add_value(command, "--delay DURATION", request.options.delay,
+                                   server::parse_duration, "Not before this long from now");
+  add_value(command, "--at TIME", request.options.due_at, server::parse_timestamp,
             "Not before this time, by the server's clock")
-      .type_name("TIME")
       .excludes(delay);
-  add_value(command, "--pri", request->options.priority, parse_priority,
-            "0 (most urgent) to 4294967295; default: 65536")
-      .type_name("N");
-  add_value(command, "--ttr", request->options.ttr, parse_ttr,
-            "How long a worker may hold it; 1s to 49710d,\ndefault: 1m")
-      .type_name("DURATION");
+  add_value(command, "--pri N", request.options.priority, parse_priority,
+            "0 (most urgent) to 4294967295; default: 65536");
+  add_value(command, "--ttr DURATION", request.options.ttr, parse_ttr,
+            "How long a worker may hold it; 1s to 49710d, default: 1m");
   const auto named = [&](const std::string& name, const char* type, const char* description) {
-    const auto set = [name, &named = request->options.named](const std::string& text) {
+    const auto set = [name, &named = request.options.named](const std::string& text) {
       if (text.empty() || text.find(' ') != std::string::npos)
         throw UsageError(fmt::format("--{} \"{}\": is empty, or has a space", name, text));
       named += (named.empty() ? "" : " ") + name + "=" + text;
     };
-    add_text(command, "--" + name, set, description).type_name(type);
+    add_text(command, fmt::format("--{} {}", name, type), set, description);
   };
   named("key", "KEY", "Your own name of the job; 1 to 200 bytes");
-  named("on-conflict", "WHAT", "reject, ignore, replace, keep-due or debounce\n(default: reject)");
+  named("on-conflict", "WHAT", "reject, ignore, replace, keep-due or debounce (default: reject)");
   named("key-window", "DURATION", "How long the key counts after the job is done");
   named("group", "GROUP", "Groups of a tube take turns: a customer, for instance");
   add_text(
-      command, "--attributes",
-      [&named = request->options.named](const std::string& text) {
+      command, "--attributes JSON",
+      [&named = request.options.named](const std::string& text) {
         try {
           named += (named.empty() ? "" : " ") + ("attributes=" + server::attributes_of(text));
         } catch (const std::invalid_argument& error) {
           throw UsageError(fmt::format("--attributes: {}", error.what()));
         }
       },
-      "A JSON object that is kept with the job, e.g. a\ntraceparent")
-      .type_name("JSON");
+      "A JSON object that is kept with the job, e.g. a traceparent");
   named("spread", "DURATION", "Due later by a part of it, to part a crowd of jobs");
   named("expires-in", "DURATION", "From then on no worker gets it");
   named("expires-at", "TIME", "The same, as a moment");
@@ -295,26 +287,23 @@ void add_put(CLI::App& app, int& exit_code) {
   named("backoff", "DURATION", "How long after a failed attempt; 1s..1h doubles");
   named("jitter", "PERCENT", "Up to this part is added to that: 20%");
   named("lost", "WHAT",
-        "When its worker's connection is lost, the attempt\nfails, or the job returns (default: "
+        "When its worker's connection is lost, the attempt fails, or the job returns (default: "
         "returns)");
-  add_tube_option(command, request->tube, "Where to put it (default: default)");
-  add_flag(command, "--batch", request->batch, "Put a job for each line of standard input");
+  add_tube_option(command, request.tube, "Where to put it (default: default)");
+  add_flag(command, "--batch", request.batch, "Put a job for each line of standard input");
   add_value(
-      command, "--once", request->once,
+      command, "--once TOKEN", request.once,
       [](const std::string& text) {
         if (!server::is_key(text) || text.size() > queue::kMaxKey - 10)
           throw std::invalid_argument(fmt::format("\"{}\": a token has 1 to {} bytes, and no space",
                                                   text, queue::kMaxKey - 10));
         return text;
       },
-      "With --batch: put these lines once, however often\nthat is tried")
-      .type_name("TOKEN");
-  add_flag(command, "--json", request->json,
-           R"(Print {"id":...,"tube":...,"due":...}; if the key is
+      "With --batch: put these lines once, however often that is tried");
+  add_json_and_server(command, request,
+                      R"(Print {"id":...,"tube":...,"due":...}; if the key is
 taken, and with --batch for each job,
 {"id":...,"tube":...,"result":...,"state":...})");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = put(*request); });
 }
 
 // --- carillon reserve
@@ -398,19 +387,14 @@ int reserve(const ReserveRequest& request) {
 
 }  // namespace
 
-void add_reserve(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<ReserveRequest>();
-  CLI::App& command = add_subcommand(app, "reserve", kReserveExamples);
-  add_value(command, "--tube", request->tubes, parse_tube,
-            "From this tube (default: default); may be repeated")
-      .type_name("TUBE");
-  add_value(command, "--timeout", request->timeout, parse_reserve_timeout,
-            "Give up after this long; 0: do not wait")
-      .type_name("DURATION");
-  add_flag(command, "--delete", request->delete_it, "Delete the job once it is printed");
-  add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"body\":...}");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = reserve(*request); });
+void add_reserve(CLI::App& command, int& exit_code) {
+  ReserveRequest& request = set_action(command, exit_code, kReserveExamples, reserve);
+  add_value(command, "--tube TUBE", request.tubes, parse_tube,
+            "From this tube (default: default); may be repeated");
+  add_value(command, "--timeout DURATION", request.timeout, parse_reserve_timeout,
+            "Give up after this long; 0: do not wait");
+  add_flag(command, "--delete", request.delete_it, "Delete the job once it is printed");
+  add_json_and_server(command, request, "Print {\"id\":...,\"tube\":...,\"body\":...}");
 }
 
 }  // namespace carillon::cli

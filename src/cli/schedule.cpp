@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -70,18 +69,12 @@ constexpr std::array<std::string_view, 7> kScheduleActions = {"set",    "list", 
 constexpr std::array<std::string_view, 8> kEndpointActions = {
     "set", "list", "show", "test", "pause", "resume", "rotate", "delete"};
 
-struct NamedRequest {
-  explicit NamedRequest(std::string of) : kind(std::move(of)) {}
-
+struct NamedRequest : ApiRequest {
   std::string kind;  // "schedule"
-  ServerAddress server;
   std::string action;
   std::optional<std::string> name;
   std::optional<std::string> body;         // what a schedule puts
   std::optional<std::string> secret_file;  // for an endpoint
-  // The fields as the server takes them: it checks the values.
-  Asked asked;
-  bool json = false;
 
   bool is_set() const { return action == "set"; }
   std::string path(std::string_view verb = {}) const {
@@ -100,21 +93,17 @@ void check_name(const NamedRequest& request) {
 
 json::array all_of(const NamedRequest& request, Api& api) {
   json::array all;
-  std::string query;
-  do {
-    const json::object page = api.get(fmt::format("/v1/{}s{}", request.kind, query));
+  api.read_pages(fmt::format("/v1/{}s", request.kind), "", [&](const json::object& page) {
     for (const json::value& one : page.at(request.kind + "s").as_array()) all.push_back(one);
-    const json::value& next = page.at("next_page_token");
-    query = next.is_string() ? "?page_token=" + url_part(next.get_string()) : std::string();
-  } while (!query.empty());
+    return true;
+  });
   return all;
 }
 
 // Says that the thing is set, paused, resumed or deleted.
 void tell(const NamedRequest& request, std::string_view done) {
-  write_out(request.json ? fmt::format("{{\"{}\":\"{}\",\"result\":\"{}\"}}\n", request.kind,
-                                       *request.name, done)
-                         : fmt::format("{} {} {}\n", done, request.kind, *request.name));
+  write_result(request.json, {{request.kind, *request.name}, {"result", done}},
+               fmt::format("{} {} {}", done, request.kind, *request.name));
 }
 
 // pause, resume and delete.
@@ -127,23 +116,16 @@ void change(const NamedRequest& request, Api& api) {
   tell(request, request.action == "pause" ? "paused" : "resumed");
 }
 
-CLI::App& add_kind(CLI::App& app, const std::shared_ptr<NamedRequest>& request,
-                   const char* examples, std::span<const std::string_view> actions,
-                   int (*act)(NamedRequest&), int& exit_code) {
-  CLI::App& command = add_subcommand(app, request->kind, examples);
-  const auto parse_action = [actions](const std::string& text) {
-    if (std::find(actions.begin(), actions.end(), text) != actions.end()) return text;
-    throw std::invalid_argument(
-        fmt::format("\"{}\": there are {}", text, fmt::join(actions, ", ")));
-  };
-  add_value(command, "ACTION", request->action, parse_action,
-            fmt::format("{}", fmt::join(actions, ", ")))
-      .type_name("")
+NamedRequest& add_kind(CLI::App& command, int& exit_code, const std::string& kind,
+                       const char* examples, std::span<const std::string_view> actions,
+                       int (*act)(NamedRequest&)) {
+  NamedRequest& request = set_action(command, exit_code, examples, act);
+  request.kind = kind;
+  add_choice(command, "ACTION", request.action, actions,
+             fmt::format("{}", fmt::join(actions, ", ")))
       .required();
-  add_value(command, "NAME", request->name, parse_tube, "The name of the " + request->kind)
-      .type_name("");
-  when_parsed(command, [request, act, &exit_code] { exit_code = act(*request); });
-  return command;
+  add_value(command, "NAME", request.name, parse_tube, "The name of the " + kind);
+  return request;
 }
 
 // --- Schedules.
@@ -205,9 +187,7 @@ void list_schedules(const NamedRequest& request, Api& api) {
 
 void trigger(const NamedRequest& request, Api& api) {
   const json::value id = api.ask("POST", request.path(":trigger")).at("id");
-  write_out(request.json
-                ? json::serialize(json::object{{"schedule", *request.name}, {"id", id}}) + "\n"
-                : json::serialize(id) + "\n");
+  write_result(request.json, {{"schedule", *request.name}, {"id", id}}, json::serialize(id));
 }
 
 int schedule(NamedRequest& request) {
@@ -262,12 +242,12 @@ constexpr Setting kScheduleTimes[] = {
     {"--cron", "/cron", "TIMES", "When: a cron expression"},
     {"--zone", "/time_zone", "ZONE", "Time zone of --cron, as Europe/Berlin (UTC)"},
     {"--gap", "/gap", "HOW",
-     "A time that the zone's clocks skip: after, to run\nwhen they have gone forward, or skip "
+     "A time that the zone's clocks skip: after, to run when they have gone forward, or skip "
      "(after)"},
     {"--every", "/every", "DURATION",
-     "Instead of --cron: the time from one job to the\nnext, 1s or more"},
+     "Instead of --cron: the time from one job to the next, 1s or more"},
     {"--start", "/start", "TIME", "With --every: count from there, RFC 3339 (now)"},
-    {"--overlap", "/overlap", "HOW", "While its last job is there: allow, skip or queue\n(allow)"},
+    {"--overlap", "/overlap", "HOW", "While its last job is there: allow, skip or queue (allow)"},
     {"--spread", "/spread", "DURATION", "Jobs are due later by up to this, always the same"}};
 
 constexpr Setting kScheduledJob[] = {
@@ -395,63 +375,54 @@ json::value parse_concurrency(const std::string& text) {
 constexpr Setting kEndpointSettings[] = {
     {"--url", "/url", "URL", "Where to post: http or https"},
     {"--tube", "/tube", "TUBE", "The tube whose jobs are posted"},
-    {"--format", "/format", "FORMAT", "standard, cloudevents or cloudevents-json\n(standard)"},
+    {"--format", "/format", "FORMAT", "standard, cloudevents or cloudevents-json (standard)"},
     {"--timeout", "/timeout", "DURATION", "How long an attempt may take, 100ms to 10m (15s)"},
     {"--concurrency", "/concurrency", "N", "How many jobs are posted at once, 1 to 64 (10)",
      parse_concurrency},
     {"--overlap", "/overlap", "DURATION",
-     "For rotate: how long the secrets before sign, too\n(24h)"}};
+     "For rotate: how long the secrets before sign, too (24h)"}};
 
 }  // namespace
 
-void add_schedule(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<NamedRequest>("schedule");
-  CLI::App& command =
-      add_kind(app, request, kScheduleExamples, kScheduleActions, schedule, exit_code);
-  Asked& asked = request->asked;
-  add_text(command, "BODY", request->body,
-           "What the worker gets; - or nothing: read it from\nstandard input")
-      .type_name("");
+void add_schedule(CLI::App& command, int& exit_code) {
+  NamedRequest& request =
+      add_kind(command, exit_code, "schedule", kScheduleExamples, kScheduleActions, schedule);
+  Asked& asked = request.asked;
+  add_text(command, "BODY", request.body,
+           "What the worker gets; - or nothing: read it from standard input");
   add_settings(command, asked, kScheduleTimes);
   add_text(
-      command, "--catch-up", [&asked](const std::string& text) { set_catch_up(asked, text); },
-      "What was missed: none, last, all:DURATION (last)")
-      .type_name("HOW");
+      command, "--catch-up HOW", [&asked](const std::string& text) { set_catch_up(asked, text); },
+      "What was missed: none, last, all:DURATION (last)");
   add_settings(command, asked, kScheduledJob);
   add_retry_settings(command, asked, "/job/retry");
   const auto set_attributes = [&asked](const std::string& text) {
     for (const auto& [name, value] : parse_argument("--attributes", parse_attributes, text))
       asked.set("/job/" + std::string(name), value, "--attributes");
   };
-  add_text(command, "--attributes", set_attributes,
-           "Kept with each job: a JSON object that may have\ncontent_type, metadata, traceparent, "
-           "tracestate")
-      .type_name("JSON");
-  add_flag(command, "--json", request->json, "Print JSON");
-  add_server_option(command, request->server);
+  add_text(command, "--attributes JSON", set_attributes,
+           "Kept with each job: a JSON object that may have content_type, metadata, traceparent, "
+           "tracestate");
+  add_json_and_server(command, request, "Print JSON");
 }
 
-void add_endpoint(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<NamedRequest>("endpoint");
-  CLI::App& command =
-      add_kind(app, request, kEndpointExamples, kEndpointActions, endpoint, exit_code);
-  add_settings(command, request->asked, kEndpointSettings);
-  const auto set_headers = [request](const std::vector<std::string>& texts) {
+void add_endpoint(CLI::App& command, int& exit_code) {
+  NamedRequest& request =
+      add_kind(command, exit_code, "endpoint", kEndpointExamples, kEndpointActions, endpoint);
+  add_settings(command, request.asked, kEndpointSettings);
+  const auto set_headers = [&asked = request.asked](const std::vector<std::string>& texts) {
     json::object headers;
     for (const std::string& text : texts) {
       const auto [name, value] = parse_argument("--header", parse_header, text);
       headers[name] = value;
     }
-    request->asked.set("/headers", std::move(headers), "--header");
+    asked.set("/headers", std::move(headers), "--header");
   };
-  add_list(command, "--header", set_headers,
-           "\"NAME: VALUE\" of each request; may be given several\ntimes")
-      .type_name("HEADER");
-  add_text(command, "--secret-file", request->secret_file,
-           "Secrets of your own, whsec_..., one a line, the\nnewest first")
-      .type_name("FILE");
-  add_flag(command, "--json", request->json, "Print JSON (list, show, test)");
-  add_server_option(command, request->server);
+  add_list(command, "--header HEADER", set_headers,
+           "\"NAME: VALUE\" of each request; may be given several times");
+  add_text(command, "--secret-file FILE", request.secret_file,
+           "Secrets of your own, whsec_..., one a line, the newest first");
+  add_json_and_server(command, request, "Print JSON (list, show, test)");
 }
 
 }  // namespace carillon::cli

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -111,22 +109,17 @@ queue::Millis parse_load_ahead(std::string_view text) {
 }
 
 mode_t parse_socket_mode(std::string_view text) {
-  unsigned mode = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, mode, 8);
-  if (error == std::errc() && rest == end && mode <= 0777) return mode;
+  const auto mode = whole_number<unsigned>(text, 8);
+  if (mode && *mode <= 0777) return *mode;
   throw std::invalid_argument(fmt::format(
       "\"{}\": not a mode from 0 to 777, in octal digits; use e.g. 600, 660, 666", text));
 }
 
 server::SocketGroup parse_socket_group(const std::string& text) {
   if (const group* found = ::getgrnam(text.c_str())) return {.name = text, .id = found->gr_gid};
-  gid_t id = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, id);
+  const auto id = whole_number<gid_t>(text);
   // chown() takes the largest number for "leave it".
-  if (error == std::errc() && rest == end && id != static_cast<gid_t>(-1))
-    return {.name = text, .id = id};
+  if (id && *id != static_cast<gid_t>(-1)) return {.name = text, .id = *id};
   throw std::invalid_argument(fmt::format("\"{}\": this machine has no such group", text));
 }
 
@@ -303,7 +296,7 @@ void complete_tls(ServeRequest& request) {
                                          .client_ca = request.tls_client_ca};
 }
 
-void serve(ServeRequest& request, int& exit_code) {
+int serve(ServeRequest& request) {
   complete_addresses(request);
   complete_tls(request);
   complete_access(request.options);
@@ -314,7 +307,7 @@ void serve(ServeRequest& request, int& exit_code) {
                              .token = request.options.tokens.has_value()}](
             const auto& addresses, const auto& http) { print_what_to_try(addresses, http, needs); };
   try {
-    exit_code = server::run_server(request.options);
+    return server::run_server(request.options);
   } catch (const base::StartError& error) {
     throw Failure(error.what());
   }
@@ -323,137 +316,103 @@ void serve(ServeRequest& request, int& exit_code) {
 // --- The options, by what they are about.
 
 void add_storage(CLI::App& command, server::ServerOptions& options) {
-  add_value(command, "--data", options.data_dir, parse_directory,
-            "Directory of the jobs; made if it is not there\n(./carillon-data)")
-      .type_name("DIR");
-  add_value(command, "--sync", options.sync, parse_sync,
-            "When what is acknowledged is on the disk: always\n"
-            "(before the reply), 50ms (that much later at the\n"
-            "latest), os (when the system writes it) (always)")
-      .type_name("MODE");
-  add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size,
-            "Largest body, up to 64M (65535)")
-      .type_name("BYTES");
-  add_value(command, "--min-free-disk", options.min_free_disk, parse_disk_size,
-            "With less space left for the data, refuse puts, so\n"
-            "that jobs can be deleted and the server can start,\n"
-            "for which less than 256M may not do; 0: do not\n"
-            "(256M)")
-      .type_name("BYTES");
-  add_value(command, "--scrub", options.scrub, parse_disk_size,
-            "Bytes per second that are read of all files to find\n"
-            "damage before a client does; 0: none (1M)")
-      .type_name("BYTES");
-  add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
-            "Jobs due later than this stay on disk and take\nno memory (60s)")
-      .type_name("DURATION");
+  add_value(command, "--data DIR", options.data_dir, parse_directory,
+            "Directory of the jobs; made if it is not there (./carillon-data)");
+  add_value(command, "--sync MODE", options.sync, parse_sync,
+            "When what is acknowledged is on the disk: always (before the reply), 50ms (that much "
+            "later at the latest), os (when the system writes it) (always)");
+  add_value(command, "--max-job-size BYTES", options.beanstalk.max_job_size, parse_job_size,
+            "Largest body, up to 64M (65535)");
+  add_value(command, "--min-free-disk BYTES", options.min_free_disk, parse_disk_size,
+            "With less space left for the data, refuse puts, so that jobs can be deleted and the "
+            "server can start, for which less than 256M may not do; 0: do not (256M)");
+  add_value(command, "--scrub BYTES", options.scrub, parse_disk_size,
+            "Bytes per second that are read of all files to find damage before a client does; 0: "
+            "none (1M)");
+  add_value(command, "--load-ahead DURATION", options.engine.load_ahead, parse_load_ahead,
+            "Jobs due later than this stay on disk and take no memory (60s)");
 }
 
 void add_network(CLI::App& command, ServeRequest& request) {
   server::ServerOptions& options = request.options;
   add_value(
-      command, "--listen", request.listen,
+      command, "--listen ADDR", request.listen,
       [](const std::string& text) { return server::parse_address(text); },
-      "HOST:PORT, [V6]:PORT or unix:PATH; may be given\n"
-      "several times (127.0.0.1:11300). Beyond this\n"
-      "machine --tokens and --tls-cert are needed")
-      .type_name("ADDR");
-  add_value(command, "--http", request.http, parse_http,
-            "Where to answer HTTP, or none; may be given several\n"
-            "times (beside each --listen, at the port + 80:\n"
-            "127.0.0.1:11380; beside unix:PATH at PATH.http)")
-      .type_name("ADDR");
-  add_value(command, "--http-name", options.http_names, parse_host_name,
-            "A name of this server that HTTP requests may use\nas their host, besides localhost")
-      .type_name("NAME");
+      "HOST:PORT, [V6]:PORT or unix:PATH; may be given several times (127.0.0.1:11300). Beyond "
+      "this machine --tokens and --tls-cert are needed");
+  add_value(command, "--http ADDR", request.http, parse_http,
+            "Where to answer HTTP, or none; may be given several times (beside each --listen, at "
+            "the port + 80: 127.0.0.1:11380; beside unix:PATH at PATH.http)");
+  add_value(command, "--http-name NAME", options.http_names, parse_host_name,
+            "A name of this server that HTTP requests may use as their host, besides localhost");
 }
 
 void add_security(CLI::App& command, ServeRequest& request) {
   server::ServerOptions& options = request.options;
-  add_value(command, "--tokens", options.tokens, parse_file,
-            "Ask each client for one of the tokens in this file,\n"
-            "as `carillon token new` makes them")
-      .type_name("FILE");
-  add_flag(command, "--allow-anonymous", options.allow_anonymous,
-           "Without --tokens, listen also where other machines\n"
-           "can reach the server: they may do all");
-  add_value(command, "--tls-cert", request.tls_cert, parse_file,
-            "Speak TLS at all TCP ports, with the certificate in\n"
-            "this file, and those that lead to a known one (PEM)")
-      .type_name("FILE");
-  add_value(command, "--tls-key", request.tls_key, parse_file, "Its key (PEM, without a password)")
-      .type_name("FILE");
-  add_value(command, "--tls-client-ca", request.tls_client_ca, parse_file,
-            "Clients must show a certificate that one in this\nfile has signed (PEM)")
-      .type_name("FILE");
+  add_value(
+      command, "--tokens FILE", options.tokens, parse_file,
+      "Ask each client for one of the tokens in this file, as `carillon token new` makes them");
+  add_flag(
+      command, "--allow-anonymous", options.allow_anonymous,
+      "Without --tokens, listen also where other machines can reach the server: they may do all");
+  add_value(command, "--tls-cert FILE", request.tls_cert, parse_file,
+            "Speak TLS at all TCP ports, with the certificate in this file, and those that lead to "
+            "a known one (PEM)");
+  add_value(command, "--tls-key FILE", request.tls_key, parse_file,
+            "Its key (PEM, without a password)");
+  add_value(command, "--tls-client-ca FILE", request.tls_client_ca, parse_file,
+            "Clients must show a certificate that one in this file has signed (PEM)");
   add_flag(command, "--allow-plaintext", options.allow_plaintext,
-           "Without TLS, listen also where other machines can\n"
-           "reach the server: who sees the traffic sees all");
-  add_value(command, "--socket-mode", options.access.mode, parse_socket_mode,
-            "Who may connect to the Unix socket, as for chmod\n(600; with --socket-group: 660)")
-      .type_name("MODE");
-  add_value(command, "--socket-group", options.access.group, parse_socket_group,
-            "Group of the Unix socket, a name or a number")
-      .type_name("GROUP");
+           "Without TLS, listen also where other machines can reach the server: who sees the "
+           "traffic sees all");
+  add_value(command, "--socket-mode MODE", options.access.mode, parse_socket_mode,
+            "Who may connect to the Unix socket, as for chmod (600; with --socket-group: 660)");
+  add_value(command, "--socket-group GROUP", options.access.group, parse_socket_group,
+            "Group of the Unix socket, a name or a number");
 }
 
 void add_limits(CLI::App& command, server::ServerOptions& options) {
-  add_value(command, "--memory", options.memory, parse_memory,
-            "What the process may use, from 128M on; beyond it\n"
-            "jobs stay on disk, reserves wait, and what needs\n"
-            "more is refused (half of this machine's, or of its\n"
-            "cgroup's)")
-      .type_name("BYTES");
-  add_value(command, "--max-connections", options.max_connections, parse_max_connections,
-            "More are refused (10000)")
-      .type_name("N");
-  add_value(command, "--stall-timeout", options.stall_timeout, parse_connection_timeout,
-            "Close a connection that does not end a line or a\n"
-            "header it has begun, sends no more of a body, or\n"
-            "reads none of its replies, for this time; 0: never\n"
-            "(60s)")
-      .type_name("DURATION");
-  add_value(command, "--idle-timeout", options.idle_timeout, parse_connection_timeout,
-            "Close a connection that sends no command for this\n"
-            "time, and neither holds a job nor waits for one;\n"
-            "0: never (0)")
-      .type_name("DURATION");
+  add_value(command, "--memory BYTES", options.memory, parse_memory,
+            "What the process may use, from 128M on; beyond it jobs stay on disk, reserves wait, "
+            "and what needs more is refused (half of this machine's, or of its cgroup's)");
+  add_value(command, "--max-connections N", options.max_connections, parse_max_connections,
+            "More are refused (10000)");
+  add_value(command, "--stall-timeout DURATION", options.stall_timeout, parse_connection_timeout,
+            "Close a connection that does not end a line or a header it has begun, sends no more "
+            "of a body, or reads none of its replies, for this time; 0: never (60s)");
+  add_value(command, "--idle-timeout DURATION", options.idle_timeout, parse_connection_timeout,
+            "Close a connection that sends no command for this time, and neither holds a job nor "
+            "waits for one; 0: never (0)");
 }
 
 void add_push(CLI::App& command, server::ServerOptions& options) {
   add_value(
-      command, "--push-allow", options.push.allowed,
+      command, "--push-allow CIDR", options.push.allowed,
       [](const std::string& text) { return server::push::parse_network(text); },
-      "Push jobs to this network as well, though it is\nnot public; may be given several times")
-      .type_name("CIDR");
+      "Push jobs to this network as well, though it is not public; may be given several times");
   add_value(
-      command, "--push-ca", options.push.ca_file, [](const std::string& text) { return text; },
-      "Certificates (PEM) that are trusted when jobs are\npushed over https (those of the system)")
-      .type_name("FILE");
+      command, "--push-ca FILE", options.push.ca_file, [](const std::string& text) { return text; },
+      "Certificates (PEM) that are trusted when jobs are pushed over https (those of the system)");
 }
 
 void add_log(CLI::App& command, ServeRequest& request) {
-  add_value(command, "--log-level", request.log_level, parse_log_level,
-            "debug, info, warn, error or off (info)")
-      .type_name("LEVEL");
-  add_value(command, "--log-format", request.log_format, parse_log_format,
-            "text, or json: an object in each line (text)")
-      .type_name("FORMAT");
+  add_value(command, "--log-level LEVEL", request.log_level, parse_log_level,
+            "debug, info, warn, error or off (info)");
+  add_value(command, "--log-format FORMAT", request.log_format, parse_log_format,
+            "text, or json: an object in each line (text)");
 }
 
 }  // namespace
 
-void add_serve(CLI::App& app, int& exit_code) {
-  CLI::App& command = add_subcommand(app, "serve", kServeExamples);
-  const auto request = std::make_shared<ServeRequest>();
-  request->options.data_dir = "./carillon-data";
-  add_storage(command, request->options);
-  add_network(command, *request);
-  add_security(command, *request);
-  add_limits(command, request->options);
-  add_push(command, request->options);
-  add_log(command, *request);
-  when_parsed(command, [request, &exit_code] { serve(*request, exit_code); });
+void add_serve(CLI::App& command, int& exit_code) {
+  ServeRequest& request = set_action(command, exit_code, kServeExamples, serve);
+  request.options.data_dir = "./carillon-data";
+  add_storage(command, request.options);
+  add_network(command, request);
+  add_security(command, request);
+  add_limits(command, request.options);
+  add_push(command, request.options);
+  add_log(command, request);
 }
 
 }  // namespace carillon::cli

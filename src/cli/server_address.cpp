@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "cli/exit_status.h"
-#include "server/beanstalk/command.h"
+#include "server/api/names.h"
 
 namespace carillon::cli {
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <cstdint>
 #include <stdexcept>
 
@@ -22,10 +21,10 @@ constexpr Setting kRetrySettings[] = {
     {"--max-attempts", "/max_attempts", "N", "A job is dead after N failed attempts (0: never)",
      parse_count},
     {"--backoff", "/backoff", "DURATION",
-     "How long a failed job waits: 30s, or 1s..1h, which\ndoubles", parse_backoff},
+     "How long a failed job waits: 30s, or 1s..1h, which doubles", parse_backoff},
     {"--jitter", "/backoff/jitter", "PERCENT", "Up to this part is added to that: 20%",
      parse_jitter},
-    {"--lost", "/lost_fails", "HOW", "A lost connection of a worker: fails or returns\n(returns)",
+    {"--lost", "/lost_fails", "HOW", "A lost connection of a worker: fails or returns (returns)",
      parse_lost}};
 
 void add_setting(CLI::App& command, Asked& asked, const Setting& setting,
@@ -34,7 +33,7 @@ void add_setting(CLI::App& command, Asked& asked, const Setting& setting,
   const auto set = [&asked, name, pointer, parse = setting.parse](const std::string& text) {
     asked.set(pointer, parse_argument(name, parse, text), name);
   };
-  add_text(command, name, set, setting.help).type_name(setting.type);
+  add_text(command, name + " " + setting.type, set, setting.help);
 }
 
 }  // namespace
@@ -55,12 +54,11 @@ json::value parse_limit(const std::string& text) {
 json::value parse_rate(const std::string& text) {
   const std::size_t slash = text.find('/');
   if (text == "0") return nullptr;
-  std::uint64_t jobs = 0;
-  const char* const end = text.data() + std::min(slash, text.size());
-  if (slash == text.npos || std::from_chars(text.data(), end, jobs).ptr != end || slash == 0)
+  const auto jobs = whole_number<std::uint64_t>(std::string_view(text).substr(0, slash));
+  if (slash == text.npos || !jobs)
     throw std::invalid_argument(
         fmt::format("\"{}\": 0, or a number in a duration, as 100/1m", text));
-  return json::object{{"jobs", jobs}, {"per", text.substr(slash + 1)}};
+  return json::object{{"jobs", *jobs}, {"per", text.substr(slash + 1)}};
 }
 
 json::value parse_retention(const std::string& text) {

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -194,17 +193,11 @@ int show_stats(const StatsRequest& request) {
 
 }  // namespace
 
-void add_stats(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<StatsRequest>();
-  CLI::App& command = add_subcommand(app, "stats", kStatsExamples);
-  const Argument job =
-      add_value(command, "--job", request->job, parse_job_id, "Of this job").type_name("ID");
-  add_value(command, "--tube", request->tube, parse_tube, "Of this tube")
-      .type_name("TUBE")
-      .excludes(job);
-  add_flag(command, "--json", request->json, "Print one JSON object");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = show_stats(*request); });
+void add_stats(CLI::App& command, int& exit_code) {
+  StatsRequest& request = set_action(command, exit_code, kStatsExamples, show_stats);
+  const Argument job = add_value(command, "--job ID", request.job, parse_job_id, "Of this job");
+  add_value(command, "--tube TUBE", request.tube, parse_tube, "Of this tube").excludes(job);
+  add_json_and_server(command, request, "Print one JSON object");
 }
 
 }  // namespace carillon::cli

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -90,48 +89,37 @@ void append_token(const std::string& path, const server::Token& token, const std
     throw Failure(fmt::format("cannot write {}: {}", path, error_text(errno)));
 }
 
-void make(const TokenRequest& request) {
+int make(const TokenRequest& request) {
   const std::string text = server::make_token();
   const std::string line = server::token_line(request.token, text);
   if (request.file) append_token(*request.file, request.token, line);
   write_out(request.file ? text + "\n" : fmt::format("{}\n{}\n", text, line));
+  return kSuccess;
 }
 
 }  // namespace
 
-void add_token(CLI::App& app, int& exit_code) {
-  const auto request = std::make_shared<TokenRequest>();
-  CLI::App& command = add_subcommand(app, "token", kTokenExamples);
-  server::Token& token = request->token;
-  add_value(command, "ACTION", request->action, parse_token_action, "new").type_name("").required();
-  add_text(
-      command, "--name",
-      [&token](const std::string& text) {
-        token.name = parse_argument("--name", server::parse_token_name, text);
-      },
-      "Whose it is: for the file, and for refusals")
-      .type_name("NAME")
+void add_token(CLI::App& command, int& exit_code) {
+  TokenRequest& request = set_action(command, exit_code, kTokenExamples, make);
+  server::Token& token = request.token;
+  add_value(command, "ACTION", request.action, parse_token_action, "new").required();
+  add_value(command, "--name NAME", token.name, server::parse_token_name,
+            "Whose it is: for the file, and for refusals")
       .required();
   add_text(
-      command, "--scope",
+      command, "--scope LIST",
       [&token](const std::string& text) {
         token.scopes = parse_argument("--scope", server::parse_scopes, text);
       },
       "One or more of read, put, work, admin, with commas")
-      .type_name("LIST")
       .required();
   add_text(
-      command, "--tube",
+      command, "--tube LIST",
       [&token](const std::string& text) {
         token.tubes = parse_argument("--tube", server::parse_tube_patterns, text);
       },
-      "The tubes it is good for, with commas; * stands for\nany text (all)")
-      .type_name("LIST");
-  add_text(command, "--file", request->file, "Append the line to this file").type_name("FILE");
-  when_parsed(command, [request, &exit_code] {
-    make(*request);
-    exit_code = kSuccess;
-  });
+      "The tubes it is good for, with commas; * stands for any text (all)");
+  add_text(command, "--file FILE", request.file, "Append the line to this file");
 }
 
 }  // namespace carillon::cli

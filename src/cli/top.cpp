@@ -5,7 +5,6 @@
 #include <chrono>
 #include <exception>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -253,16 +252,12 @@ int top(const TopRequest& request) {
 
 }  // namespace
 
-void add_top(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<TopRequest>();
-  CLI::App& command = add_subcommand(app, "top", kTopExamples);
-  add_value(command, "--sort", request->order, parse_top_order,
-            "By delayed, ready, reserved, buried, puts,\ndeletes or name (delayed)")
-      .type_name("COLUMN");
-  add_flag(command, "--once", request->once, "Print once, and end");
-  add_flag(command, "--json", request->json, "Print a JSON object each second");
-  add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = top(*request); });
+void add_top(CLI::App& command, int& exit_code) {
+  TopRequest& request = set_action(command, exit_code, kTopExamples, top);
+  add_value(command, "--sort COLUMN", request.order, parse_top_order,
+            "By delayed, ready, reserved, buried, puts, deletes or name (delayed)");
+  add_flag(command, "--once", request.once, "Print once, and end");
+  add_json_and_server(command, request, "Print a JSON object each second");
 }
 
 }  // namespace carillon::cli

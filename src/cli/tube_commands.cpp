@@ -4,16 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/api.h"
 #include "cli/arguments.h"
@@ -80,25 +79,17 @@ Examples:
   carillon tube show api          what is set, and how many jobs run
   carillon tube show api --group acme)";
 
-struct TubesRequest {
-  ServerAddress server;
-  Asked asked;
-  bool json = false;
-};
-
 // Calls the server. A tube that is not there is told in the words of the command line.
 template <class Call>
 auto call_tube(const std::string& tube, std::string_view advice, Call call) try {
   return call();
 } catch (const Refusal& refusal) {
-  if (refusal.status != 404) throw;
-  throw Failure(fmt::format(
-      "tube {} does not exist: it has no jobs, and nobody uses or watches it{}", tube, advice));
+  throw_no_tube(refusal, tube, advice);
 }
 
 // --- pause, resume, kick
 
-int pause(const TubesRequest& request) {
+int pause(const ApiRequest& request) {
   using std::chrono::milliseconds;
   auto asked = request.asked.read<server::PauseTube>();
   std::string until = "until carillon resume " + asked.tube;
@@ -109,21 +100,19 @@ int pause(const TubesRequest& request) {
     until = "for " + server::short_duration(seconds);
   }
   call_tube(asked.tube, "", [&] { Api(request.server).call("pauseTube", asked); });
-  write_out(request.json
-                ? fmt::format("{{\"tube\":\"{}\",\"pause_s\":{}}}\n", asked.tube, seconds.count())
-                : fmt::format("paused tube {} {}\n", asked.tube, until));
+  write_result(request.json, {{"tube", asked.tube}, {"pause_s", seconds.count()}},
+               fmt::format("paused tube {} {}", asked.tube, until));
   return kSuccess;
 }
 
-int resume(const TubesRequest& request) {
+int resume(const ApiRequest& request) {
   const auto asked = request.asked.read<server::TubeName>();
   call_tube(asked.tube, "", [&] { Api(request.server).call("resumeTube", asked); });
-  write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"pause_s\":0}}\n", asked.tube)
-                         : fmt::format("resumed tube {}\n", asked.tube));
+  write_result(request.json, {{"tube", asked.tube}, {"pause_s", 0}}, "resumed tube " + asked.tube);
   return kSuccess;
 }
 
-struct KickRequest : TubesRequest {
+struct KickRequest : ApiRequest {
   std::optional<std::uint64_t> job;
 };
 
@@ -132,7 +121,7 @@ int print_kicked(const KickRequest& request, const std::string& tube, std::uint6
   if (request.job) shown["id"] = *request.job;
   if (!request.job) shown["tube"] = tube;
   shown["kicked"] = kicked;
-  write_out((request.json ? json::serialize(shown) : std::to_string(kicked)) + "\n");
+  write_result(request.json, shown, std::to_string(kicked));
   return kSuccess;
 }
 
@@ -166,7 +155,7 @@ int kick(const KickRequest& request) {
 
 constexpr std::chrono::seconds kTell{2};  // how much is left, each
 
-struct DrainRequest : TubesRequest {
+struct DrainRequest : ApiRequest {
   bool wait = false;
   bool end = false;
   bool create = false;
@@ -216,16 +205,19 @@ int drain(const DrainRequest& request) {
   patch.draining = {.given = true, .value = !request.end};
   const auto set = api.call<server::Tube>("patchTube", patch);
   if (request.end) {
-    write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"puts\":\"taken\"}}\n", tube)
-                           : fmt::format("tube {} takes jobs again\n", tube));
+    write_result(request.json, {{"tube", tube}, {"puts", "taken"}},
+                 fmt::format("tube {} takes jobs again", tube));
     return kSuccess;
   }
   const queue::JobCounts left = request.wait ? wait_until_empty(api, asked) : set.jobs;
-  write_out(request.json
-                ? fmt::format("{{\"tube\":\"{}\",\"puts\":\"refused\",\"ready\":{},\"delayed\":{},"
-                              "\"reserved\":{},\"buried\":{}}}\n",
-                              tube, left.ready, left.delayed, left.reserved, left.buried)
-                : fmt::format("tube {}: {}\n", tube, text_of(left)));
+  write_result(request.json,
+               {{"tube", tube},
+                {"puts", "refused"},
+                {"ready", left.ready},
+                {"delayed", left.delayed},
+                {"reserved", left.reserved},
+                {"buried", left.buried}},
+               fmt::format("tube {}: {}", tube, text_of(left)));
   return kSuccess;
 }
 
@@ -236,16 +228,13 @@ std::string parse_group(const std::string& text) {
   throw std::invalid_argument(fmt::format("\"{}\": a group has {}", text, server::kKeyRule));
 }
 
-struct TubeRequest : TubesRequest {
+struct TubeRequest : ApiRequest {
   std::string action;
   std::string tube;
   std::string group;
 };
 
-std::string parse_tube_action(const std::string& text) {
-  if (text == "set" || text == "show") return text;
-  throw std::invalid_argument(fmt::format("\"{}\": there are set, show", text));
-}
+constexpr std::array<std::string_view, 2> kTubeActions = {"set", "show"};
 
 // A burst is that of a rate which is set already, or by the same command.
 void throw_usage(const TubeRequest& request, const Refusal& refusal) {
@@ -277,8 +266,8 @@ void set_tube(const TubeRequest& request) try {
     patch.group = request.group;
     api.call("patchGroup", patch);
   }
-  write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"result\":\"set\"}}\n", request.tube)
-                         : fmt::format("set tube {}\n", request.tube));
+  write_result(request.json, {{"tube", request.tube}, {"result", "set"}},
+               "set tube " + request.tube);
 } catch (const Refusal& refusal) {
   throw_usage(request, refusal);
 }
@@ -362,9 +351,9 @@ int tube(const TubeRequest& request) {
 
 constexpr Setting kSettings[] = {
     {"--weight", "/weight", "N",
-     "For --group: a group with twice the weight gets\ntwice as many turns (1)", parse_count},
+     "For --group: a group with twice the weight gets twice as many turns (1)", parse_count},
     {"--max-running", "/limits/max_running", "N",
-     "At most N jobs are reserved at once. A restart\nends reservations: for a time more may run",
+     "At most N jobs are reserved at once. A restart ends reservations: for a time more may run",
      parse_limit},
     {"--rate", "/limits/rate", "N/TIME", "Jobs that go out per time, evenly: 100/1m", parse_rate},
     {"--burst", "/limits/rate/burst", "N", "Maximum burst for --rate, after a rest (1)",
@@ -376,79 +365,50 @@ constexpr Setting kSettings[] = {
     {"--retention", "/retention", "DURATION", "Dead jobs are deleted after this time (0: never)",
      parse_retention}};
 
-template <class Asks, class Of>
-CLI::App& add_row(CLI::App& app, const std::string& name, const char* examples,
-                  const std::shared_ptr<Of>& request, const AskedOptions& options) {
-  CLI::App& command = add_subcommand(app, name, examples);
-  request->asked.add_arguments(command, server::kShape<Asks>, options);
-  return command;
-}
-
-template <class Of>
-void finish(CLI::App& command, const std::shared_ptr<Of>& request, int (*act)(const Of&),
-            int& exit_code) {
-  add_server_option(command, request->server);
-  when_parsed(command, [request, act, &exit_code] { exit_code = act(*request); });
-}
-
 }  // namespace
 
-void add_pause(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<TubesRequest>();
-  CLI::App& command = add_row<server::PauseTube>(app, "pause", kPauseExamples, request,
-                                                 {.positionals = "tube duration"});
-  add_flag(command, "--json", request->json, "Print {\"tube\":...,\"pause_s\":...}");
-  finish(command, request, pause, exit_code);
+void add_pause(CLI::App& command, int& exit_code) {
+  ApiRequest& request = set_action(command, exit_code, kPauseExamples, pause);
+  request.asked.add_arguments(command, server::kShape<server::PauseTube>,
+                              {.positionals = "tube duration"});
+  add_json_and_server(command, request, R"(Print {"tube":...,"pause_s":...})");
 }
 
-void add_resume(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<TubesRequest>();
-  CLI::App& command =
-      add_row<server::TubeName>(app, "resume", kResumeExamples, request, {.positionals = "tube"});
-  add_flag(command, "--json", request->json, "Print {\"tube\":...,\"pause_s\":0}");
-  finish(command, request, resume, exit_code);
+void add_resume(CLI::App& command, int& exit_code) {
+  ApiRequest& request = set_action(command, exit_code, kResumeExamples, resume);
+  request.asked.add_arguments(command, server::kShape<server::TubeName>, {.positionals = "tube"});
+  add_json_and_server(command, request, R"(Print {"tube":...,"pause_s":0})");
 }
 
-void add_kick(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<KickRequest>();
-  CLI::App& command = add_subcommand(app, "kick", kKickExamples);
-  request->asked.add_arguments(command, server::kShape<server::KickTube>,
-                               {.positionals = "max:N",
-                                .helps = {{"max", "At most this many jobs (default: 1)"},
-                                          {"tube", "Of this tube (default: default)"}}});
-  add_value(command, "--job", request->job, parse_job_id, "This one job, wherever it is")
-      .type_name("ID");
-  add_flag(command, "--json", request->json,
-           "Print {\"tube\":...,\"kicked\":...}, or with --job its id");
-  finish(command, request, kick, exit_code);
+void add_kick(CLI::App& command, int& exit_code) {
+  KickRequest& request = set_action(command, exit_code, kKickExamples, kick);
+  request.asked.add_arguments(command, server::kShape<server::KickTube>,
+                              {.positionals = "max:N",
+                               .helps = {{"max", "At most this many jobs (default: 1)"},
+                                         {"tube", "Of this tube (default: default)"}}});
+  add_value(command, "--job ID", request.job, parse_job_id, "This one job, wherever it is");
+  add_json_and_server(command, request, R"(Print {"tube":...,"kicked":...}, or with --job its id)");
 }
 
-void add_drain(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<DrainRequest>();
-  CLI::App& command =
-      add_row<server::TubeName>(app, "drain", kDrainExamples, request, {.positionals = "tube"});
+void add_drain(CLI::App& command, int& exit_code) {
+  DrainRequest& request = set_action(command, exit_code, kDrainExamples, drain);
+  request.asked.add_arguments(command, server::kShape<server::TubeName>, {.positionals = "tube"});
   const Argument wait =
-      add_flag(command, "--wait", request->wait, "Wait until it is empty; tell how far it is");
+      add_flag(command, "--wait", request.wait, "Wait until it is empty; tell how far it is");
   const Argument end =
-      add_flag(command, "--end", request->end, "Let the tube take jobs again").excludes(wait);
-  add_flag(command, "--create", request->create, "Also if there is no such tube yet").excludes(end);
-  add_flag(command, "--json", request->json, "Print {\"tube\":...,\"puts\":...,\"ready\":...}");
-  finish(command, request, drain, exit_code);
+      add_flag(command, "--end", request.end, "Let the tube take jobs again").excludes(wait);
+  add_flag(command, "--create", request.create, "Also if there is no such tube yet").excludes(end);
+  add_json_and_server(command, request, R"(Print {"tube":...,"puts":...,"ready":...})");
 }
 
-void add_tube(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<TubeRequest>();
-  CLI::App& command = add_subcommand(app, "tube", kTubeExamples);
-  add_value(command, "ACTION", request->action, parse_tube_action, "set or show")
-      .type_name("")
-      .required();
-  add_value(command, "NAME", request->tube, parse_tube, "The tube").type_name("").required();
-  add_value(command, "--group", request->group, parse_group, "Only for this group")
-      .type_name("GROUP");
-  add_settings(command, request->asked, kSettings);
-  add_retry_settings(command, request->asked, "/retry");
-  add_flag(command, "--json", request->json, "Print one JSON object (show)");
-  finish(command, request, tube, exit_code);
+void add_tube(CLI::App& command, int& exit_code) {
+  TubeRequest& request = set_action(command, exit_code, kTubeExamples, tube);
+  add_choice(command, "ACTION", request.action, kTubeActions, "set or show").required();
+  add_value(command, "NAME", request.tube, parse_tube, "The tube").required();
+  add_value(command, "--group GROUP", request.group, parse_group, "Only for this group");
+  add_settings(command, request.asked, kSettings);
+  add_retry_settings(command, request.asked, "/retry");
+  add_json_and_server(command, request, "Print one JSON object (show)");
 }
 
 }  // namespace carillon::cli

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <memory>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/arguments.h"
@@ -61,6 +59,7 @@ Examples:
 constexpr std::uint32_t kMostSlots = 1'000;
 
 struct WorkRequest {
+  const CLI::App* app = nullptr;  // has the words of CMD
   WorkerOptions options;
   bool once = false;
   bool until_empty = false;
@@ -104,9 +103,9 @@ std::chrono::milliseconds parse_time_limit(const std::string& text) {
   throw std::invalid_argument(fmt::format("\"{}\": the shortest is 1ms", text));
 }
 
-int work(WorkRequest& request, const CLI::App& app) {
+int work(WorkRequest& request) {
   WorkerOptions& options = request.options;
-  options.command = command_of(app);
+  options.command = command_of(*request.app);
   if (request.once) options.until = WorkUntil::kOneJob;
   if (request.until_empty) options.until = WorkUntil::kEmpty;
   raise_descriptor_limit();
@@ -115,46 +114,38 @@ int work(WorkRequest& request, const CLI::App& app) {
 
 }  // namespace
 
-void add_work(CLI::App& app, int& exit_code) {
-  auto request = std::make_shared<WorkRequest>();
-  WorkerOptions& options = request->options;
-  CLI::App& command = add_subcommand(app, "work", kWorkExamples);
+void add_work(CLI::App& command, int& exit_code) {
+  WorkRequest& request = set_action(command, exit_code, kWorkExamples, work);
+  request.app = &command;
+  WorkerOptions& options = request.options;
   leave_the_rest(command);
-  add_value(command, "--tube", options.tubes, parse_tube_or_pattern,
-            "From this tube, or from those that match\n(default: default); may be repeated")
-      .type_name("TUBE");
+  add_value(command, "--tube TUBE", options.tubes, parse_tube_or_pattern,
+            "From this tube, or from those that match (default: default); may be repeated");
   const auto parse_slots = [](const std::string& text) {
     return parse_number(text, 1, kMostSlots);
   };
-  const Argument jobs = add_value(command, "--jobs", options.slots, parse_slots,
-                                  "How many to run at a time (default: 1)")
-                            .type_name("N");
-  add_value(command, "--backoff", options.backoff.first, parse_worker_backoff,
-            "After the first failure, doubling (default: 1s)")
-      .type_name("DURATION");
-  add_value(command, "--backoff-max", options.backoff.most, parse_worker_backoff,
-            "The longest delay (default: 1h)")
-      .type_name("DURATION");
+  const Argument jobs = add_value(command, "--jobs N", options.slots, parse_slots,
+                                  "How many to run at a time (default: 1)");
+  add_value(command, "--backoff DURATION", options.backoff.first, parse_worker_backoff,
+            "After the first failure, doubling (default: 1s)");
+  add_value(command, "--backoff-max DURATION", options.backoff.most, parse_worker_backoff,
+            "The longest delay (default: 1h)");
   const auto parse_attempts = [](const std::string& text) {
     return parse_number(text, 1, 1'000'000'000);
   };
-  add_value(command, "--max-attempts", options.max_attempts, parse_attempts,
-            "A job is dead after N failed attempts (default:\nnever)")
-      .type_name("N");
-  add_value(command, "--time-limit", options.time_limit, parse_time_limit,
-            "A CMD that runs longer is ended, and has failed")
-      .type_name("DURATION");
-  add_value(command, "--grace", options.grace, server::parse_duration,
-            "From SIGTERM to SIGKILL for such a CMD (default: 10s)")
-      .type_name("DURATION");
+  add_value(command, "--max-attempts N", options.max_attempts, parse_attempts,
+            "A job is dead after N failed attempts (default: never)");
+  add_value(command, "--time-limit DURATION", options.time_limit, parse_time_limit,
+            "A CMD that runs longer is ended, and has failed");
+  add_value(command, "--grace DURATION", options.grace, server::parse_duration,
+            "From SIGTERM to SIGKILL for such a CMD (default: 10s)");
   const Argument once =
-      add_flag(command, "--once", request->once, "Exit after one job, with 1 if it failed")
+      add_flag(command, "--once", request.once, "Exit after one job, with 1 if it failed")
           .excludes(jobs);
-  add_flag(command, "--until-empty", request->until_empty,
-           "Exit when no job is ready, with 0 even if\njobs failed: they come again, or are buried")
+  add_flag(command, "--until-empty", request.until_empty,
+           "Exit when no job is ready, with 0 even if jobs failed: they come again, or are buried")
       .excludes(once);
   add_server_option(command, options.server);
-  when_parsed(command, [request, &command, &exit_code] { exit_code = work(*request, command); });
 }
 
 }  // namespace carillon::cli

@@ -21,7 +21,6 @@
 #include <thread>
 #include <utility>
 
-#include "cli/arguments.h"
 #include "cli/child_process.h"
 #include "cli/client.h"
 #include "cli/exit_status.h"

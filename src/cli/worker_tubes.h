@@ -15,7 +15,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>

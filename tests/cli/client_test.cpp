@@ -175,9 +175,9 @@ TEST_F(ClientTest, YesOrNotFound) {
 
 TEST_F(ClientTest, Peek) {
   server.answer("FOUND 7 2\r\nhi\r\nFOUND 8 0\r\n\r\nNOT_FOUND\r\n");
-  EXPECT_EQ(client.peek(PeekState::kReady)->body, "hi");
-  EXPECT_EQ(client.peek(PeekState::kDelayed)->id, 8U);
-  EXPECT_FALSE(client.peek(PeekState::kBuried));
+  EXPECT_EQ(client.peek("ready")->body, "hi");
+  EXPECT_EQ(client.peek("delayed")->id, 8U);
+  EXPECT_FALSE(client.peek("buried"));
   EXPECT_EQ(server.received(), "peek-ready\r\npeek-delayed\r\npeek-buried\r\n");
 }
 
