@@ -26,12 +26,11 @@ struct Attributes {
 
 template <class Of>
 inline constexpr std::array kAttributeFields = {
-    field<&Of::content_type, Of>("content_type", "Kept with the job, and given back."),
-    field<&Of::metadata, Of>("metadata", "The same. All that is kept has at most 512 bytes."),
-    field<&Of::traceparent, Of>("traceparent",
-                                "W3C Trace Context; the header of this name does the same."),
-    field<&Of::tracestate, Of>("tracestate", "Goes with a traceparent."),
-    field<&Of::attributes, Of>("attributes", "More that is kept, under names of any choice.")};
+    field<&Of::content_type, Of>("Kept with the job, and given back."),
+    field<&Of::metadata, Of>("The same. All that is kept has at most 512 bytes."),
+    field<&Of::traceparent, Of>("W3C Trace Context; the header of this name does the same."),
+    field<&Of::tracestate, Of>("Goes with a traceparent."),
+    field<&Of::attributes, Of>("More that is kept, under names of any choice.")};
 
 // Returns the attributes as one word for the store; an empty text if there are no attributes. Notes
 // what is wrong.

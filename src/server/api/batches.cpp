@@ -136,18 +136,14 @@ void put_jobs(RequestContext& x, const PutJobs& asked, Reader& reader) {
   read_more(x, batch);
 }
 
-constexpr std::array kBatchRows = {
-    operation<put_jobs>({.method = "POST",
-                         .path = "/v1/tubes/{tube}/jobs:batch",
-                         .name = "putJobs",
-                         .tag = "jobs",
-                         .summary = "Puts up to 1000 jobs, all or none, with one write.",
-                         .rights = {Needs::kPut, Reach::kTube},
-                         .appends = Appends::kYes,
-                         .first_answer = FirstAnswer::kStored,
-                         .problems = "400 409 413 422 429 503",
-                         .answer = &kShape<PutTogether>,
-                         .answer_headers = "RateLimit-Policy RateLimit"})};
+constexpr auto kBatchRows =
+    rows("jobs", operation<put_jobs, PutTogether>(
+                     "POST /v1/tubes/{tube}/jobs:batch", {Needs::kPut, Reach::kTube},
+                     "Puts up to 1000 jobs, all or none, with one write.",
+                     {.appends = Appends::kYes,
+                      .first_answer = FirstAnswer::kStored,
+                      .problems = "409 413 429 503",
+                      .answer_headers = "RateLimit-Policy RateLimit"}));
 
 }  // namespace
 

@@ -16,11 +16,10 @@ struct PutJobs {
   std::string tube;
   Unread<NewJob> jobs;
 };
-inline constexpr std::array kPutJobsFields = {
-    field<&PutJobs::tube>("tube", "The tube.", kTubeRule),
-    field<&PutJobs::jobs>("jobs", "What is put.", {.least = 1, .most = kMaxBatch, .needed = true})};
 template <>
-inline constexpr Shape kShape<PutJobs> = {.name = "Batch", .fields = kPutJobsFields};
+inline constexpr auto kFields<PutJobs> =
+    fields(Schema{"Batch"}, field<&PutJobs::tube>("The tube.", kTubeRule),
+           field<&PutJobs::jobs>("What is put.", {.least = 1, .most = kMaxBatch, .needed = true}));
 
 struct JobOfBatch {
   std::uint32_t status = 0;
@@ -28,21 +27,19 @@ struct JobOfBatch {
   std::optional<KeyState> state;
   std::optional<std::string> detail;
 };
-inline constexpr std::array kJobOfBatchFields = {
-    field<&JobOfBatch::status>("status", "201: a new job; 200: one that had the key.",
-                               {.least = 200, .most = 201}),
-    field<&JobOfBatch::id>("id", "Its number."),
-    field<&JobOfBatch::state>("state", "Of the job that has the key."),
-    field<&JobOfBatch::detail>("detail", "Why it was not put.")};
 template <>
-inline constexpr Shape kShape<JobOfBatch> = {.name = "JobOfBatch", .fields = kJobOfBatchFields};
+inline constexpr auto kFields<JobOfBatch> =
+    fields(field<&JobOfBatch::status>("201: a new job; 200: one that had the key.",
+                                      {.least = 200, .most = 201}),
+           field<&JobOfBatch::id>("Its number."),
+           field<&JobOfBatch::state>("What the job is that has the key."),
+           field<&JobOfBatch::detail>("Why it was not put."));
 
 struct PutTogether {
   std::vector<JobOfBatch> jobs;
 };
-inline constexpr std::array kPutTogetherFields = {
-    field<&PutTogether::jobs>("jobs", "What became of each, in their order.")};
 template <>
-inline constexpr Shape kShape<PutTogether> = {.name = "BatchReply", .fields = kPutTogetherFields};
+inline constexpr auto kFields<PutTogether> =
+    fields(Schema{"BatchReply"}, field<&PutTogether::jobs>("What became of each, in their order."));
 
 }  // namespace carillon::server

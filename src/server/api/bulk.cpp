@@ -173,93 +173,38 @@ void stop_operation(RequestContext& x, const OperationId& asked) {
 constexpr Success kGoesOn{
     .status = 202, .help = "It takes long, and goes on.", .answer = &kShape<ChangeInSteps>};
 
-constexpr std::array kBulkRows = {
-    operation<cancel_jobs>({.method = "POST",
-                            .path = "/v1/jobs:cancel",
-                            .name = "cancelJobs",
-                            .tag = "many jobs",
-                            .summary = "Cancels the jobs that a filter means.",
-                            .rights = {Needs::kAdmin, Reach::kChecked},
-                            .appends = Appends::kYes,
-                            .audited_as = "jobs:cancel",
-                            .problems = "400 404 422 503",
-                            .answer = &kShape<Changed>,
-                            .answer_headers = "Location",
-                            .also = kGoesOn}),
+constexpr Operation change(std::string_view action, std::string_view tag = {}) {
+  return {.tag = tag,
+          .appends = Appends::kYes,
+          .audited_as = action,
+          .problems = "404 503",
+          .answer_headers = "Location",
+          .also = kGoesOn};
+}
+constexpr Rights kChangesMany{Needs::kAdmin, Reach::kChecked};
 
-    operation<retry_jobs>(
-        {.method = "POST",
-         .path = "/v1/jobs:retry",
-         .name = "retryJobs",
-         .tag = "many jobs",
-         .summary = "Makes buried and dead jobs ready, or delayed ones if the filter says so.",
-         .rights = {Needs::kAdmin, Reach::kChecked},
-         .appends = Appends::kYes,
-         .audited_as = "jobs:retry",
-         .problems = "400 404 422 503",
-         .answer = &kShape<Changed>,
-         .answer_headers = "Location",
-         .also = kGoesOn}),
-
-    operation<move_jobs>({.method = "POST",
-                          .path = "/v1/jobs:move",
-                          .name = "moveJobs",
-                          .tag = "many jobs",
-                          .summary = "Moves jobs to another tube.",
-                          .rights = {Needs::kAdmin, Reach::kChecked},
-                          .appends = Appends::kYes,
-                          .audited_as = "jobs:move",
-                          .problems = "400 404 422 503",
-                          .answer = &kShape<Changed>,
-                          .answer_headers = "Location",
-                          .also = kGoesOn}),
-
-    operation<spread_jobs>({.method = "POST",
-                            .path = "/v1/jobs:spread",
-                            .name = "spreadJobs",
-                            .tag = "many jobs",
-                            .summary = "Deals the delayed jobs of a window out over a longer time.",
-                            .rights = {Needs::kAdmin, Reach::kChecked},
-                            .appends = Appends::kYes,
-                            .audited_as = "jobs:spread",
-                            .problems = "400 404 422 503",
-                            .answer = &kShape<Changed>,
-                            .answer_headers = "Location",
-                            .also = kGoesOn}),
-
-    operation<clear_tube>(
-        {.method = "POST",
-         .path = "/v1/tubes/{tube}:clear",
-         .name = "clearTube",
-         .tag = "tubes",
-         .summary = "Cancels the jobs of the tube, or those of a filter, that nobody has reserved.",
-         .rights = {Needs::kAdmin, Reach::kTube},
-         .appends = Appends::kYes,
-         .audited_as = "tube:clear",
-         .problems = "400 404 422 503",
-         .answer = &kShape<Changed>,
-         .answer_headers = "Location",
-         .also = kGoesOn}),
-
-    operation<get_operation>({.method = "GET",
-                              .path = "/v1/operations/{id}",
-                              .name = "getOperation",
-                              .tag = "many jobs",
-                              .summary = "How far a long change is.",
-                              .rights = {Needs::kRead, Reach::kChecked},
-                              .appends = Appends::kNo,
-                              .problems = "400 404",
-                              .answer = &kShape<ChangeInSteps>}),
-
-    operation<stop_operation>({.method = "DELETE",
-                               .path = "/v1/operations/{id}",
-                               .name = "stopOperation",
-                               .tag = "many jobs",
-                               .summary = "Stops it. What was changed stays so.",
-                               .rights = {Needs::kAdmin, Reach::kChecked},
-                               .appends = Appends::kNo,
-                               .audited_as = "operation:stop",
-                               .problems = "400 404 422"})};
+constexpr auto kBulkRows = rows(
+    "many jobs",
+    operation<cancel_jobs, Changed>("POST /v1/jobs:cancel", kChangesMany,
+                                    "Cancels the jobs that a filter means.", change("jobs:cancel")),
+    operation<retry_jobs, Changed>(
+        "POST /v1/jobs:retry", kChangesMany,
+        "Makes buried and dead jobs ready, or delayed ones if the filter says so.",
+        change("jobs:retry")),
+    operation<move_jobs, Changed>("POST /v1/jobs:move", kChangesMany, "Moves jobs to another tube.",
+                                  change("jobs:move")),
+    operation<spread_jobs, Changed>("POST /v1/jobs:spread", kChangesMany,
+                                    "Deals the delayed jobs of a window out over a longer time.",
+                                    change("jobs:spread")),
+    operation<clear_tube, Changed>(
+        "POST /v1/tubes/{tube}:clear", {Needs::kAdmin, Reach::kTube},
+        "Cancels the jobs of the tube, or those of a filter, that nobody has reserved.",
+        change("tube:clear", "tubes")),
+    operation<get_operation>("GET /v1/operations/{id}", {Needs::kRead, Reach::kChecked},
+                             "How far a long change is.", {.problems = "404"}),
+    operation<stop_operation>("DELETE /v1/operations/{id}", {Needs::kAdmin, Reach::kChecked},
+                              "Stops it. What was changed stays so.",
+                              {.audited_as = "operation:stop", .problems = "404"}));
 
 }  // namespace
 

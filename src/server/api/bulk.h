@@ -17,9 +17,7 @@
 namespace carillon::server {
 
 template <>
-struct Words<queue::JobBulk::Action> {
-  static constexpr std::array<std::string_view, 4> all = {"cancel", "retry", "move", "spread"};
-};
+inline constexpr auto kWords<queue::JobBulk::Action> = words("cancel", "retry", "move", "spread");
 
 // --- Requests.
 
@@ -33,13 +31,12 @@ struct ChangeJobs {
   std::optional<std::uint64_t> limit;
   std::optional<queue::JobCursor> page_token;
 };
-inline constexpr std::array kChangeJobsFields = {
-    field<&ChangeJobs::filter>("filter", "Which jobs. A tube alone: all of it.", {.needed = true}),
-    field<&ChangeJobs::dry_run>("dry_run", kDryRunHelp),
-    field<&ChangeJobs::limit>("limit", kLimitHelp, kLimitRule),
-    field<&ChangeJobs::page_token>("page_token", kPageTokenHelp)};
 template <>
-inline constexpr Shape kShape<ChangeJobs> = {.name = "Change", .fields = kChangeJobsFields};
+inline constexpr auto kFields<ChangeJobs> = fields(
+    Schema{"Change"},
+    field<&ChangeJobs::filter>("Which jobs. A tube alone: all of it.", {.needed = true}),
+    field<&ChangeJobs::dry_run>(kDryRunHelp), field<&ChangeJobs::limit>(kLimitHelp, kLimitRule),
+    field<&ChangeJobs::page_token>(kPageTokenHelp));
 
 struct MoveJobs {
   TubeFilter filter;
@@ -48,14 +45,12 @@ struct MoveJobs {
   std::optional<std::uint64_t> limit;
   std::optional<queue::JobCursor> page_token;
 };
-inline constexpr std::array kMoveJobsFields = {
-    field<&MoveJobs::filter>("filter", "Which jobs.", {.needed = true}),
-    field<&MoveJobs::to>("to", "The tube to which they go.", {.needed = true, .form = &kTubeForm}),
-    field<&MoveJobs::dry_run>("dry_run", kDryRunHelp),
-    field<&MoveJobs::limit>("limit", kLimitHelp, kLimitRule),
-    field<&MoveJobs::page_token>("page_token", kPageTokenHelp)};
 template <>
-inline constexpr Shape kShape<MoveJobs> = {.name = "Move", .fields = kMoveJobsFields};
+inline constexpr auto kFields<MoveJobs> =
+    fields(Schema{"Move"}, field<&MoveJobs::filter>("Which jobs.", {.needed = true}),
+           field<&MoveJobs::to>("The tube to which they go.", {.needed = true, .form = &kTubeForm}),
+           field<&MoveJobs::dry_run>(kDryRunHelp), field<&MoveJobs::limit>(kLimitHelp, kLimitRule),
+           field<&MoveJobs::page_token>(kPageTokenHelp));
 
 struct SpreadFilter {
   std::string tube;
@@ -64,16 +59,13 @@ struct SpreadFilter {
   Moment due_after;
   Moment due_before;
 };
-inline constexpr std::array kSpreadFilterFields = {
-    field<&SpreadFilter::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm}),
-    field<&SpreadFilter::group>("group", "Jobs of this group.", {.form = &kKeyForm}),
-    field<&SpreadFilter::key_prefix>("key_prefix", "The key begins with this.",
-                                     {.form = &kKeyForm}),
-    field<&SpreadFilter::due_after>("due_after", "Due from this moment on.", {.needed = true}),
-    field<&SpreadFilter::due_before>("due_before", "Due before this moment.", {.needed = true})};
 template <>
-inline constexpr Shape kShape<SpreadFilter> = {.name = "SpreadFilter",
-                                               .fields = kSpreadFilterFields};
+inline constexpr auto kFields<SpreadFilter> =
+    fields(field<&SpreadFilter::tube>("The tube.", {.needed = true, .form = &kTubeForm}),
+           field<&SpreadFilter::group>("Jobs of this group.", {.form = &kKeyForm}),
+           field<&SpreadFilter::key_prefix>("The key begins with this.", {.form = &kKeyForm}),
+           field<&SpreadFilter::due_after>("Due from this moment on.", {.needed = true}),
+           field<&SpreadFilter::due_before>("Due before this moment.", {.needed = true}));
 struct SpreadJobs {
   SpreadFilter filter;
   Duration over;
@@ -81,17 +73,14 @@ struct SpreadJobs {
   std::optional<std::uint64_t> limit;
   std::optional<queue::JobCursor> page_token;
 };
-inline constexpr std::array kSpreadJobsFields = {
-    field<&SpreadJobs::filter>("filter", "Which jobs.", {.needed = true}),
-    field<&SpreadJobs::over>("over",
-                             "The jobs are dealt out over this time, which begins with due_after. "
+template <>
+inline constexpr auto kFields<SpreadJobs> = fields(
+    Schema{"Spread"}, field<&SpreadJobs::filter>("Which jobs.", {.needed = true}),
+    field<&SpreadJobs::over>("The jobs are dealt out over this time, which begins with due_after. "
                              "It is longer than from due_after to due_before, and at most 30 days.",
                              {.needed = true}),
-    field<&SpreadJobs::dry_run>("dry_run", kDryRunHelp),
-    field<&SpreadJobs::limit>("limit", kLimitHelp, kLimitRule),
-    field<&SpreadJobs::page_token>("page_token", kPageTokenHelp)};
-template <>
-inline constexpr Shape kShape<SpreadJobs> = {.name = "Spread", .fields = kSpreadJobsFields};
+    field<&SpreadJobs::dry_run>(kDryRunHelp), field<&SpreadJobs::limit>(kLimitHelp, kLimitRule),
+    field<&SpreadJobs::page_token>(kPageTokenHelp));
 
 struct ClearTube {
   std::string tube;
@@ -100,22 +89,19 @@ struct ClearTube {
   std::optional<std::uint64_t> limit;
   std::optional<queue::JobCursor> page_token;
 };
-inline constexpr std::array kClearTubeFields = {
-    field<&ClearTube::tube>("tube", "The tube.", {.form = &kTubeForm}),
-    field<&ClearTube::filter>("filter", "Which jobs; all, if nothing is said."),
-    field<&ClearTube::dry_run>("dry_run", kDryRunHelp),
-    field<&ClearTube::limit>("limit", kLimitHelp, kLimitRule),
-    field<&ClearTube::page_token>("page_token", kPageTokenHelp)};
 template <>
-inline constexpr Shape kShape<ClearTube> = {.name = "Clear", .fields = kClearTubeFields};
+inline constexpr auto kFields<ClearTube> = fields(
+    Schema{"Clear"}, field<&ClearTube::tube>("The tube.", {.form = &kTubeForm}),
+    field<&ClearTube::filter>("Which jobs; all, if nothing is said."),
+    field<&ClearTube::dry_run>(kDryRunHelp), field<&ClearTube::limit>(kLimitHelp, kLimitRule),
+    field<&ClearTube::page_token>(kPageTokenHelp));
 
 struct OperationId {
   std::uint64_t id = 0;
 };
-inline constexpr std::array kOperationIdFields = {
-    field<&OperationId::id>("id", "The number that the answer 202 has told.")};
 template <>
-inline constexpr Shape kShape<OperationId> = {.name = "OperationId", .fields = kOperationIdFields};
+inline constexpr auto kFields<OperationId> =
+    fields(field<&OperationId::id>("The number that the answer 202 has told."));
 
 // --- Answers.
 
@@ -134,9 +120,7 @@ struct Changed {
 };
 enum class ChangeState : std::uint8_t { kRunning, kDone, kStopped, kInError };
 template <>
-struct Words<ChangeState> {
-  static constexpr std::array<std::string_view, 4> all = {"running", "done", "stopped", "failed"};
-};
+inline constexpr auto kWords<ChangeState> = words("running", "done", "stopped", "failed");
 struct ChangeInSteps : Changed {
   std::uint64_t id = 0;
   ChangeState state = ChangeState::kRunning;
@@ -144,33 +128,22 @@ struct ChangeInSteps : Changed {
   std::optional<Moment> ended;
 };
 
-inline constexpr std::array kChangedFields = {
-    field<&Changed::action>("action", "What was asked for."),
-    field<&Changed::tube>("tube", "The tube of the jobs."),
-    field<&Changed::to>("to", "The tube to which they go."),
-    field<&Changed::over>("over", "The time over which they are spread."),
-    field<&Changed::dry_run>("dry_run", kDryRunHelp),
-    field<&Changed::changed>("changed", "Jobs that were changed."),
-    field<&Changed::left>("left", "Jobs that matched, and could not be changed."),
-    field<&Changed::looked_at>("looked_at", "Jobs that were scanned."),
-    field<&Changed::incomplete>("incomplete", kIncompleteHelp),
-    field<&Changed::next_page_token>("next_page_token", "Where it goes on; null: it is over.",
-                                     {.shows_null = true}),
-    field<&Changed::error>("error", "Why it has stopped half-way.")};
 template <>
-inline constexpr Shape kShape<Changed> = {.name = "Changed", .fields = kChangedFields};
+inline constexpr auto kFields<Changed> = fields(
+    field<&Changed::action>("What was asked for."), field<&Changed::tube>("The tube of the jobs."),
+    field<&Changed::to>("The tube to which they go."),
+    field<&Changed::over>("The time over which they are spread."),
+    field<&Changed::dry_run>(kDryRunHelp), field<&Changed::changed>("Jobs that were changed."),
+    field<&Changed::left>("Jobs that matched, and could not be changed."),
+    field<&Changed::looked_at>("Jobs that were scanned."),
+    field<&Changed::incomplete>(kIncompleteHelp),
+    field<&Changed::next_page_token>("Where it goes on; null: it is over.", {.shows_null = true}),
+    field<&Changed::error>("Why it has stopped half-way."));
 
-inline constexpr auto kChangeInStepsFields = [] {
-  std::array<Field, 15> all{};
-  std::copy(kChangedFields.begin(), kChangedFields.end(), all.begin());
-  all[11] = field<&ChangeInSteps::id>("id", "Its number.");
-  all[12] = field<&ChangeInSteps::state>("state", "How it stands.");
-  all[13] = field<&ChangeInSteps::began>("began", "Its beginning.");
-  all[14] = field<&ChangeInSteps::ended>("ended", "Its end.");
-  return all;
-}();
 template <>
-inline constexpr Shape kShape<ChangeInSteps> = {.name = "Operation",
-                                                .fields = kChangeInStepsFields};
+inline constexpr auto kFields<ChangeInSteps> = fields(
+    Schema{"Operation"}, kFields<Changed>.all, field<&ChangeInSteps::id>("Its number."),
+    field<&ChangeInSteps::state>("How it stands."), field<&ChangeInSteps::began>("Its beginning."),
+    field<&ChangeInSteps::ended>("Its end."));
 
 }  // namespace carillon::server

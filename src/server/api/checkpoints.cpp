@@ -24,17 +24,11 @@ void create_checkpoint(RequestContext& x, const AskedNothing&) {
   });
 }
 
-constexpr std::array kCheckpointRows = {operation<create_checkpoint>(
-    {.method = "POST",
-     .path = "/v1/checkpoint",
-     .name = "createCheckpoint",
-     .tag = "server",
-     .summary = "Makes a checkpoint of all jobs, which is kept until this connection closes.",
-     .rights = {Needs::kAdmin, Reach::kAllTubes},
-     .appends = Appends::kNo,
-     .audited_as = "checkpoint",
-     .problems = "400 409 422",
-     .answer = &kShape<Checkpoint>})};
+constexpr auto kCheckpointRows = rows(
+    "server", operation<create_checkpoint, Checkpoint>(
+                  "POST /v1/checkpoint", {Needs::kAdmin, Reach::kAllTubes},
+                  "Makes a checkpoint of all jobs, which is kept until this connection closes.",
+                  {.audited_as = "checkpoint", .problems = "409"}));
 
 }  // namespace
 

@@ -13,10 +13,9 @@ struct Checkpoint {
   std::uint64_t number = 0;
   std::string path;
 };
-inline constexpr std::array kCheckpointFields = {
-    field<&Checkpoint::number>("number", "The last change that is in it."),
-    field<&Checkpoint::path>("path", "Its directory, on the server's machine.")};
 template <>
-inline constexpr Shape kShape<Checkpoint> = {.name = "Checkpoint", .fields = kCheckpointFields};
+inline constexpr auto kFields<Checkpoint> =
+    fields(field<&Checkpoint::number>("The last change that is in it."),
+           field<&Checkpoint::path>("Its directory, on the server's machine."));
 
 }  // namespace carillon::server

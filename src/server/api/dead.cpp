@@ -97,16 +97,11 @@ void get_dead(RequestContext& x, const ListDead& asked, Reader& reader) {
   count_on(x, all);
 }
 
-constexpr std::array kDeadRows = {operation<get_dead>(
-    {.method = "GET",
-     .path = "/v1/tubes/{tube}/dead",
-     .name = "getDead",
-     .tag = "tubes",
-     .summary = "Counts the buried and dead jobs by reason, up to 10 000 jobs at once.",
-     .rights = {Needs::kRead, Reach::kTube},
-     .appends = Appends::kNo,
-     .problems = "400 404",
-     .answer = &kShape<Dead>})};
+constexpr auto kDeadRows =
+    rows("tubes", operation<get_dead, Dead>(
+                      "GET /v1/tubes/{tube}/dead", {Needs::kRead, Reach::kTube},
+                      "Counts the buried and dead jobs by reason, up to 10 000 jobs at once.",
+                      {.problems = "404"}));
 
 }  // namespace
 

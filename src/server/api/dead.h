@@ -23,11 +23,10 @@ struct ListDead {
   std::string tube;
   std::optional<queue::JobCursor> page_token;
 };
-inline constexpr std::array kListDeadFields = {
-    field<&ListDead::tube>("tube", "The tube.", {.form = &kTubeForm}),
-    field<&ListDead::page_token>("page_token", kPageTokenHelp)};
 template <>
-inline constexpr Shape kShape<ListDead> = {.name = "ListDead", .fields = kListDeadFields};
+inline constexpr auto kFields<ListDead> = fields(field<&ListDead::tube>("The tube.",
+                                                                        {.form = &kTubeForm}),
+                                                 field<&ListDead::page_token>(kPageTokenHelp));
 
 struct DeadReason {
   Bytes reason;
@@ -39,17 +38,16 @@ struct DeadReason {
   queue::JobId example_id = 0;
   TubeFilter filter;
 };
-inline constexpr std::array kDeadReasonFields = {
-    field<&DeadReason::reason>("reason", "What the errors have in common."),
-    field<&DeadReason::error>("error", "What the worker of the example said."),
-    field<&DeadReason::jobs>("jobs", "Buried jobs with this reason.", {.least = 1}),
-    field<&DeadReason::dead>("dead", "Those of them that the server has buried."),
-    field<&DeadReason::oldest>("oldest", "The first of the last attempts."),
-    field<&DeadReason::newest>("newest", "The last one."),
-    field<&DeadReason::example_id>("example_id", "One of the jobs.", {.least = 1}),
-    field<&DeadReason::filter>("filter", "It selects these jobs.")};
 template <>
-inline constexpr Shape kShape<DeadReason> = {.name = "DeadReason", .fields = kDeadReasonFields};
+inline constexpr auto kFields<DeadReason> =
+    fields(field<&DeadReason::reason>("What the errors have in common."),
+           field<&DeadReason::error>("What the worker of the example said."),
+           field<&DeadReason::jobs>("Buried jobs with this reason.", {.least = 1}),
+           field<&DeadReason::dead>("How many of them the server has buried."),
+           field<&DeadReason::oldest>("The first of the last attempts."),
+           field<&DeadReason::newest>("The last one."),
+           field<&DeadReason::example_id>("One of the jobs.", {.least = 1}),
+           field<&DeadReason::filter>("It selects these jobs."));
 
 struct Dead {
   std::vector<DeadReason> reasons;
@@ -58,13 +56,12 @@ struct Dead {
   std::optional<bool> incomplete;
   std::optional<queue::JobCursor> next_page_token;
 };
-inline constexpr std::array kDeadFields = {
-    field<&Dead::reasons>("reasons", "Those with the most jobs first."),
-    field<&Dead::other_jobs>("other_jobs", "Jobs with further reasons."),
-    field<&Dead::looked_at>("looked_at", "Jobs whose reasons were counted."),
-    field<&Dead::incomplete>("incomplete", kIncompleteHelp),
-    field<&Dead::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
 template <>
-inline constexpr Shape kShape<Dead> = {.name = "Dead", .fields = kDeadFields};
+inline constexpr auto kFields<Dead> =
+    fields(field<&Dead::reasons>("The reasons, the most frequent first."),
+           field<&Dead::other_jobs>("Jobs with further reasons."),
+           field<&Dead::looked_at>("Jobs whose reasons were counted."),
+           field<&Dead::incomplete>(kIncompleteHelp),
+           field<&Dead::next_page_token>(kNextPageHelp, kNextPageRule));
 
 }  // namespace carillon::server

@@ -61,16 +61,10 @@ void get_due(RequestContext& x, const GetDue& asked) {
   count_spans(x, counts);
 }
 
-constexpr std::array kDueRows = {
-    operation<get_due>({.method = "GET",
-                        .path = "/v1/tubes/{tube}/due",
-                        .name = "getDue",
-                        .tag = "tubes",
-                        .summary = "Counts the jobs that are due in each minute, hour or day.",
-                        .rights = {Needs::kRead, Reach::kTube},
-                        .appends = Appends::kNo,
-                        .problems = "400 404 503",
-                        .answer = &kShape<Due>})};
+constexpr auto kDueRows = rows(
+    "tubes", operation<get_due, Due>("GET /v1/tubes/{tube}/due", {Needs::kRead, Reach::kTube},
+                                     "Counts the jobs that are due in each minute, hour or day.",
+                                     {.problems = "404 503"}));
 
 }  // namespace
 

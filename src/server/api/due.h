@@ -15,22 +15,19 @@ namespace carillon::server {
 
 enum class DueUnit : std::uint8_t { kMinute, kHour, kDay };
 template <>
-struct Words<DueUnit> {
-  static constexpr std::array<std::string_view, 3> all = {"minute", "hour", "day"};
-};
+inline constexpr auto kWords<DueUnit> = words("minute", "hour", "day");
 
 struct GetDue {
   std::string tube;
   DueUnit by = DueUnit::kMinute;
   std::optional<std::uint32_t> spans;
 };
-inline constexpr std::array kGetDueFields = {
-    field<&GetDue::tube>("tube", "The tube.", kTubeRule),
-    field<&GetDue::by>("by", "What is counted by: minute, hour or day.", {.usual = "minute"}),
-    field<&GetDue::spans>("spans", "How many of these; 60, 24 or 30, if nothing is said.",
-                          {.least = 1, .most = 1'000})};
 template <>
-inline constexpr Shape kShape<GetDue> = {.name = "GetDue", .fields = kGetDueFields};
+inline constexpr auto kFields<GetDue> =
+    fields(field<&GetDue::tube>("The tube.", kTubeRule),
+           field<&GetDue::by>("What is counted by: minute, hour or day.", {.usual = "minute"}),
+           field<&GetDue::spans>("How many of these; 60, 24 or 30, if nothing is said.",
+                                 {.least = 1, .most = 1'000}));
 
 struct DueSpan {
   Moment from;
@@ -38,13 +35,11 @@ struct DueSpan {
   std::uint64_t jobs = 0;
   bool estimated = false;
 };
-inline constexpr std::array kDueSpanFields = {
-    field<&DueSpan::from>("from", "Where it begins."),
-    field<&DueSpan::before>("before", "Where it ends."),
-    field<&DueSpan::jobs>("jobs", "Jobs that are due in it."),
-    field<&DueSpan::estimated>("estimated", "Not all of them were counted.")};
 template <>
-inline constexpr Shape kShape<DueSpan> = {.name = "DueSpan", .fields = kDueSpanFields};
+inline constexpr auto kFields<DueSpan> =
+    fields(field<&DueSpan::from>("Where it begins."), field<&DueSpan::before>("Where it ends."),
+           field<&DueSpan::jobs>("Jobs that are due in it."),
+           field<&DueSpan::estimated>("Not all of them were counted."));
 
 struct Due {
   Moment now;
@@ -55,15 +50,14 @@ struct Due {
   std::uint64_t later = 0;
   bool later_estimated = false;
 };
-inline constexpr std::array kDueFields = {
-    field<&Due::now>("now", "Where the first span begins."),
-    field<&Due::due>("due", "Jobs that are ready or reserved."),
-    field<&Due::delayed>("delayed", "Jobs that are not due."),
-    field<&Due::buried>("buried", "Jobs that nobody gets before a kick or retry."),
-    field<&Due::spans>("spans", "Those that have jobs, the nearest first."),
-    field<&Due::later>("later", "Jobs that are due after the last span."),
-    field<&Due::later_estimated>("later_estimated", "Not all of them were counted.")};
 template <>
-inline constexpr Shape kShape<Due> = {.name = "Due", .fields = kDueFields};
+inline constexpr auto kFields<Due> =
+    fields(field<&Due::now>("Where the first span begins."),
+           field<&Due::due>("Jobs that are ready or reserved."),
+           field<&Due::delayed>("Jobs that are not due."),
+           field<&Due::buried>("Jobs that nobody gets before a kick or retry."),
+           field<&Due::spans>("Those that have jobs, the nearest first."),
+           field<&Due::later>("Jobs that are due after the last span."),
+           field<&Due::later_estimated>("Not all of them were counted."));
 
 }  // namespace carillon::server

@@ -133,16 +133,11 @@ void get_wheel(RequestContext& x, const GetWheel& asked) {
   count_on(x, counts);
 }
 
-constexpr std::array kWheelRows = {operation<get_wheel>(
-    {.method = "GET",
-     .path = "/v1/wheel",
-     .name = "getWheel",
-     .tag = "tubes",
-     .summary = "How many delayed jobs of a tube are due when, as the dials of a clock.",
-     .rights = {Needs::kRead, Reach::kChecked},
-     .appends = Appends::kNo,
-     .problems = "400 404",
-     .answer = &kShape<Wheel>})};
+constexpr auto kWheelRows =
+    rows("tubes", operation<get_wheel, Wheel>(
+                      "GET /v1/wheel", {Needs::kRead, Reach::kChecked},
+                      "How many delayed jobs of a tube are due when, as the dials of a clock.",
+                      {.problems = "404"}));
 
 }  // namespace
 

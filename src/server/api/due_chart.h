@@ -14,19 +14,16 @@ namespace carillon::server {
 
 enum class DialUnit : std::uint8_t { kSecond, kMinute, kHour, kDay };
 template <>
-struct Words<DialUnit> {
-  static constexpr std::array<std::string_view, 4> all = {"second", "minute", "hour", "day"};
-};
+inline constexpr auto kWords<DialUnit> = words("second", "minute", "hour", "day");
 
 struct NextJobs {
   DialUnit unit = DialUnit::kSecond;
   std::vector<std::uint64_t> jobs = {};
 };
-inline constexpr std::array kNextJobsFields = {
-    field<&NextJobs::unit>("unit", "How long each span is."),
-    field<&NextJobs::jobs>("jobs", "Jobs of each span, the first one from now on.")};
 template <>
-inline constexpr Shape kShape<NextJobs> = {.name = "NextJobs", .fields = kNextJobsFields};
+inline constexpr auto kFields<NextJobs> =
+    fields(field<&NextJobs::unit>("How long each span is."),
+           field<&NextJobs::jobs>("Jobs of each span, the first one from now on."));
 
 struct Dial {
   DialUnit unit = DialUnit::kSecond;
@@ -34,13 +31,11 @@ struct Dial {
   std::uint64_t hand = 0;
   std::vector<std::uint64_t> jobs = {};
 };
-inline constexpr std::array kDialFields = {
-    field<&Dial::unit>("unit", "How long each slot is."),
-    field<&Dial::slots>("slots", "How many slots.", {.least = 1}),
-    field<&Dial::hand>("hand", "The slot of now."),
-    field<&Dial::jobs>("jobs", "Jobs of each slot that no finer dial holds.")};
 template <>
-inline constexpr Shape kShape<Dial> = {.name = "Dial", .fields = kDialFields};
+inline constexpr auto kFields<Dial> = fields(
+    field<&Dial::unit>("How long each slot is."),
+    field<&Dial::slots>("How many slots.", {.least = 1}), field<&Dial::hand>("The slot of now."),
+    field<&Dial::jobs>("Jobs of each slot that no finer dial holds."));
 
 struct Storm {
   std::string tube;
@@ -50,15 +45,13 @@ struct Storm {
   double share = 0;
   bool estimated = false;
 };
-inline constexpr std::array kStormFields = {
-    field<&Storm::tube>("tube", "Its tube.", {.form = &kTubeForm}),
-    field<&Storm::from>("from", "When the minute begins."),
-    field<&Storm::to>("to", "When it ends."),
-    field<&Storm::jobs>("jobs", "Jobs that are due then."),
-    field<&Storm::share>("share", "Their share of the delayed jobs, 0 to 1."),
-    field<&Storm::estimated>("estimated", "They were not counted one by one.")};
 template <>
-inline constexpr Shape kShape<Storm> = {.name = "Storm", .fields = kStormFields};
+inline constexpr auto kFields<Storm> =
+    fields(field<&Storm::tube>("Its tube.", {.form = &kTubeForm}),
+           field<&Storm::from>("When the minute begins."), field<&Storm::to>("When it ends."),
+           field<&Storm::jobs>("Jobs that are due then."),
+           field<&Storm::share>("Their share of the delayed jobs, 0 to 1."),
+           field<&Storm::estimated>("They were not counted one by one."));
 
 struct Wheel {
   std::uint64_t now = 0;
@@ -71,29 +64,24 @@ struct Wheel {
   bool exact = true;
   std::optional<std::uint64_t> exact_until = {};
 };
-inline constexpr std::array kWheelFields = {
-    field<&Wheel::now>("now", "The time of the first step."),
-    field<&Wheel::tube>("tube", "The tube.", {.form = &kTubeForm}),
-    field<&Wheel::delayed>("delayed", "Its delayed jobs."),
-    field<&Wheel::dials>("dials", "Seconds of this minute, minutes of this hour, and so on."),
-    field<&Wheel::beyond>("beyond", "Jobs that are due after the last dial."),
-    field<&Wheel::next>("next", "The next 60 seconds, 60 minutes, 24 hours and 30 days."),
-    field<&Wheel::storms>("storms", "Minutes of the next 16 hours with a tenth of the jobs."),
-    field<&Wheel::exact>("exact", "All jobs were counted; else later ones are estimated."),
-    field<&Wheel::exact_until>("exact_until", "Jobs due before it were counted.",
-                               {.shows_null = true})};
 template <>
-inline constexpr Shape kShape<Wheel> = {
-    .name = "Wheel",
-    .fields = kWheelFields,
-    .help = "Moments are ms since 1970; docs/http.md#the-wheel."};
+inline constexpr auto kFields<Wheel> =
+    fields(Schema{"Wheel", "Moments are ms since 1970; docs/http.md#the-wheel."},
+           field<&Wheel::now>("The time of the first step."),
+           field<&Wheel::tube>("The tube.", {.form = &kTubeForm}),
+           field<&Wheel::delayed>("Its delayed jobs."),
+           field<&Wheel::dials>("Seconds of this minute, minutes of this hour, and so on."),
+           field<&Wheel::beyond>("Jobs that are due after the last dial."),
+           field<&Wheel::next>("The next 60 seconds, 60 minutes, 24 hours and 30 days."),
+           field<&Wheel::storms>("Minutes of the next 16 hours with a tenth of the jobs."),
+           field<&Wheel::exact>("All jobs were counted; else later ones are estimated."),
+           field<&Wheel::exact_until>("Jobs due before it were counted.", {.shows_null = true}));
 
 struct GetWheel {
   std::string tube;
 };
-inline constexpr std::array kGetWheelFields = {
-    field<&GetWheel::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm})};
 template <>
-inline constexpr Shape kShape<GetWheel> = {.name = "GetWheel", .fields = kGetWheelFields};
+inline constexpr auto kFields<GetWheel> =
+    fields(field<&GetWheel::tube>("The tube.", {.needed = true, .form = &kTubeForm}));
 
 }  // namespace carillon::server

@@ -18,14 +18,10 @@
 namespace carillon::server {
 
 template <>
-struct Words<queue::Endpoint::Format> {
-  static constexpr std::array<std::string_view, 3> all = {"standard", "cloudevents",
-                                                          "cloudevents-json"};
-};
+inline constexpr auto kWords<queue::Endpoint::Format> = words("standard", "cloudevents",
+                                                              "cloudevents-json");
 template <>
-struct Words<push::EndpointState> {
-  static constexpr auto all = push::kEndpointStates;
-};
+inline constexpr auto kWords<push::EndpointState> = push::kEndpointStates;
 
 // A text that begins with whsec_.
 struct Secret {
@@ -50,45 +46,38 @@ struct NewEndpoint {
   std::optional<Json> headers = {};
 };
 inline constexpr std::size_t kMostSecrets = 8;
-inline constexpr std::array kNewEndpointFields = {
-    field<&NewEndpoint::name>("name", "The endpoint.", {.form = &kNameForm}),
-    field<&NewEndpoint::url>("url", "http or https; an address must be public, or in --push-allow.",
-                             {.least = 1, .most = push::kMostUrlBytes, .needed = true}),
-    field<&NewEndpoint::tube>("tube", "Whose jobs are pushed.",
-                              {.needed = true, .form = &kTubeForm}),
-    field<&NewEndpoint::secrets>(
-        "secrets", "What signs; without them those it has stay, or one is made and told.",
-        {.least = 1, .most = kMostSecrets}),
-    field<&NewEndpoint::format>("format", "What a request looks like.", {.usual = "standard"}),
-    field<&NewEndpoint::concurrency>("concurrency", "Jobs that are pushed at once.",
-                                     {.least = 1, .most = push::kMostConcurrency, .usual = "10"}),
-    field<&NewEndpoint::timeout>(
-        "timeout", "How long an attempt may take.",
-        {.least = push::kLeastTimeout, .most = push::kMostTimeout, .usual = "15s"}),
-    field<&NewEndpoint::headers>("headers", "Up to 32 more headers of each request: texts.")};
 template <>
-inline constexpr Shape kShape<NewEndpoint> = {.name = "NewEndpoint", .fields = kNewEndpointFields};
+inline constexpr auto kFields<NewEndpoint> = fields(
+    field<&NewEndpoint::name>("The endpoint.", {.form = &kNameForm}),
+    field<&NewEndpoint::url>("http or https; an address must be public, or in --push-allow.",
+                             {.least = 1, .most = push::kMostUrlBytes, .needed = true}),
+    field<&NewEndpoint::tube>("Whose jobs are pushed.", {.needed = true, .form = &kTubeForm}),
+    field<&NewEndpoint::secrets>(
+        "What signs; without them those it has stay, or one is made and told.",
+        {.least = 1, .most = kMostSecrets}),
+    field<&NewEndpoint::format>("What a request looks like.", {.usual = "standard"}),
+    field<&NewEndpoint::concurrency>("Jobs that are pushed at once.",
+                                     {.least = 1, .most = push::kMostConcurrency, .usual = "10"}),
+    field<&NewEndpoint::timeout>("How long an attempt may take.", {.least = push::kLeastTimeout,
+                                                                   .most = push::kMostTimeout,
+                                                                   .usual = "15s"}),
+    field<&NewEndpoint::headers>("Up to 32 more headers of each request: texts."));
 
 struct EndpointName {
   std::string name;
 };
-inline constexpr std::array kEndpointNameFields = {
-    field<&EndpointName::name>("name", "The endpoint.")};
 template <>
-inline constexpr Shape kShape<EndpointName> = {.name = "EndpointName",
-                                               .fields = kEndpointNameFields};
+inline constexpr auto kFields<EndpointName> = fields(field<&EndpointName::name>("The endpoint."));
 
 struct RotateEndpoint {
   std::string name;
   Duration overlap{86'400'000};
 };
-inline constexpr std::array kRotateEndpointFields = {
-    field<&RotateEndpoint::name>("name", "The endpoint."),
-    field<&RotateEndpoint::overlap>("overlap", "How long the secrets before sign, too.",
-                                    {.most = 30 * queue::Millis{86'400'000}, .usual = "24h"})};
 template <>
-inline constexpr Shape kShape<RotateEndpoint> = {.name = "Rotation",
-                                                 .fields = kRotateEndpointFields};
+inline constexpr auto kFields<RotateEndpoint> = fields(
+    Schema{"Rotation"}, field<&RotateEndpoint::name>("The endpoint."),
+    field<&RotateEndpoint::overlap>("How long the secrets before sign, too.",
+                                    {.most = 30 * queue::Millis{86'400'000}, .usual = "24h"}));
 
 // --- Answers.
 
@@ -96,11 +85,10 @@ struct ToldSecret {
   std::string fingerprint;
   std::optional<Moment> until = {};
 };
-inline constexpr std::array kToldSecretFields = {
-    field<&ToldSecret::fingerprint>("fingerprint", "Of its SHA-256 the first 16 digits."),
-    field<&ToldSecret::until>("until", "When it does not sign any more.")};
 template <>
-inline constexpr Shape kShape<ToldSecret> = {.name = "Secret", .fields = kToldSecretFields};
+inline constexpr auto kFields<ToldSecret> =
+    fields(Schema{"Secret"}, field<&ToldSecret::fingerprint>("Of its SHA-256 the first 16 digits."),
+           field<&ToldSecret::until>("When it does not sign any more."));
 
 struct Endpoint {
   std::string name;
@@ -124,40 +112,36 @@ struct Endpoint {
   std::optional<std::string> last_error = {};
   std::optional<Moment> last_error_at = {};
 };
-inline constexpr std::array kEndpointFields = {
-    field<&Endpoint::name>("name", "Its name."),
-    field<&Endpoint::url>("url", "Where jobs are pushed to."),
-    field<&Endpoint::tube>("tube", "Whose jobs are pushed.", {.form = &kTubeForm}),
-    field<&Endpoint::secret>("secret", "A new one. No other answer tells it."),
-    field<&Endpoint::secrets>("secrets", "Those that sign, the newest first."),
-    field<&Endpoint::format>("format", "What a request looks like."),
-    field<&Endpoint::concurrency>("concurrency", "Jobs that are pushed at once."),
-    field<&Endpoint::timeout>("timeout", "How long an attempt may take."),
-    field<&Endpoint::headers>("headers", "The names of its own headers."),
-    field<&Endpoint::state>("state", "Whether jobs are pushed."),
-    field<&Endpoint::disabled>("disabled", "Why it is disabled."),
-    field<&Endpoint::rests_for>("rests_for", "How long nothing is pushed: it asked for a rest."),
-    field<&Endpoint::created>("created", "When it was made."),
-    field<&Endpoint::in_flight>("in_flight", "Jobs that are being pushed."),
-    field<&Endpoint::delivered>("delivered", "Jobs that it has taken since the server's start."),
-    field<&Endpoint::retried>("retried", "Failed attempts after which the job comes again."),
-    field<&Endpoint::dead>("dead", "Failed attempts that were the last ones of their jobs."),
-    field<&Endpoint::throttled>("throttled", "Attempts to which it has answered: later."),
-    field<&Endpoint::last_error>("last_error", "How an attempt has failed last."),
-    field<&Endpoint::last_error_at>("last_error_at", "When.")};
 template <>
-inline constexpr Shape kShape<Endpoint> = {.name = "Endpoint", .fields = kEndpointFields};
+inline constexpr auto kFields<Endpoint> =
+    fields(field<&Endpoint::name>("Its name."), field<&Endpoint::url>("Where jobs are pushed to."),
+           field<&Endpoint::tube>("Whose jobs are pushed.", {.form = &kTubeForm}),
+           field<&Endpoint::secret>("A new one. No other answer tells it."),
+           field<&Endpoint::secrets>("Those that sign, the newest first."),
+           field<&Endpoint::format>("What a request looks like."),
+           field<&Endpoint::concurrency>("Jobs that are pushed at once."),
+           field<&Endpoint::timeout>("How long an attempt may take."),
+           field<&Endpoint::headers>("The names of its own headers."),
+           field<&Endpoint::state>("Whether jobs are pushed."),
+           field<&Endpoint::disabled>("Why it is disabled."),
+           field<&Endpoint::rests_for>("How long nothing is pushed: it asked for a rest."),
+           field<&Endpoint::created>("When it was made."),
+           field<&Endpoint::in_flight>("Jobs that are being pushed."),
+           field<&Endpoint::delivered>("Jobs that it has taken since the server's start."),
+           field<&Endpoint::retried>("Failed attempts after which the job comes again."),
+           field<&Endpoint::dead>("Failed attempts that were the last ones of their jobs."),
+           field<&Endpoint::throttled>("Attempts to which it has answered: later."),
+           field<&Endpoint::last_error>("How an attempt has failed last."),
+           field<&Endpoint::last_error_at>("When."));
 
 struct EndpointPage {
   std::vector<Endpoint> endpoints = {};
   std::optional<std::string> next_page_token = {};
 };
-inline constexpr std::array kEndpointPageFields = {
-    field<&EndpointPage::endpoints>("endpoints", "By name."),
-    field<&EndpointPage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
 template <>
-inline constexpr Shape kShape<EndpointPage> = {.name = "EndpointPage",
-                                               .fields = kEndpointPageFields};
+inline constexpr auto kFields<EndpointPage> =
+    fields(field<&EndpointPage::endpoints>("By name."),
+           field<&EndpointPage::next_page_token>(kNextPageHelp, kNextPageRule));
 
 struct Trial {
   std::optional<std::uint32_t> status = {};
@@ -165,12 +149,11 @@ struct Trial {
   std::optional<std::string> answer = {};
   Duration took = {};
 };
-inline constexpr std::array kTrialFields = {
-    field<&Trial::status>("status", "The status of the answer.", {.least = 200, .most = 999}),
-    field<&Trial::error>("error", "Why there is no answer."),
-    field<&Trial::answer>("answer", "The beginning of its body."),
-    field<&Trial::took>("took", "The time from the request to the answer.")};
 template <>
-inline constexpr Shape kShape<Trial> = {.name = "Trial", .fields = kTrialFields};
+inline constexpr auto kFields<Trial> =
+    fields(field<&Trial::status>("The status of the answer.", {.least = 200, .most = 999}),
+           field<&Trial::error>("Why there is no answer."),
+           field<&Trial::answer>("The beginning of its body."),
+           field<&Trial::took>("The time from the request to the answer."));
 
 }  // namespace carillon::server

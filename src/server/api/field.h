@@ -5,11 +5,11 @@
 //     std::string tube;
 //     std::optional<Duration> duration;
 //   };
-//   constexpr std::array kPauseFields = {
-//       field<&Pause::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm}),
-//       field<&Pause::duration>("duration", "How long; until it is resumed, if nothing is said.",
-//                               {.least = 1, .most = queue::kMaxTtr})};
-//   template <> inline constexpr Shape kShape<Pause> = {"Pause", kPauseFields};
+//   template <>
+//   inline constexpr auto kFields<Pause> = fields(
+//       field<&Pause::tube>("The tube.", {.needed = true, .form = &kTubeForm}),
+//       field<&Pause::duration>("How long; until it is resumed, if nothing is said.",
+//                               {.least = 1, .most = queue::kMaxTtr}));
 //
 //   Pause pause;
 //   read_fields(reader, kShape<Pause>, object, &pause);   // {"tube":"mail","duration":"10m"}
@@ -19,7 +19,7 @@
 //
 //   std::string            a text                      Duration   "30s", "1h30m": ms
 //   Bytes                  NAME, or NAME_base64        Moment     RFC 3339, or ms since 1970
-//   a whole number, bool   a number, true or false     an enum    one of Words<E>::all
+//   a whole number, bool   a number, true or false     an enum    one of kWords<E>
 //   double                 any number
 //   a struct with a Shape  an object                   Json       any object
 //   a type with a Text<T>  a text of a form of its own
@@ -88,10 +88,47 @@ template <class T>
 struct Unread {
   const boost::json::array* items = nullptr;
 };
-// The words for the values of an enum, in their order: specialize it with
-// `static constexpr std::array<std::string_view, N> all`.
+// The words for the values of an enum, in their order:
+//
+//   template <>
+//   inline constexpr auto kWords<Colour> = words("red", "green");
 template <class Enum>
-struct Words;
+inline constexpr std::array<std::string_view, 0> kWords = {};
+template <class... Texts>
+constexpr std::array<std::string_view, sizeof...(Texts)> words(const Texts&... all) {
+  return {all...};
+}
+
+// --- Names, as the program has them.
+
+namespace detail {
+
+// Returns what stands between the last "::" and the end of the argument. The text of the compiler
+// ends like "what = &carillon::server::Pause::tube]" with clang, and with "; ..." instead of the
+// bracket with g++. A _ at the end of a name is left out: `using` is no name in C++, and using_ is.
+consteval std::string_view last_name(std::string_view function) {
+  const std::string_view argument =
+      function.substr(0, std::min(function.find(';'), function.size() - 1));
+  const std::string_view name = argument.substr(argument.find_last_of(":&= ") + 1);
+  return name.substr(0, name.find_last_not_of('_') + 1);
+}
+template <class What>
+consteval std::string_view name_of_type() {
+  return last_name(__PRETTY_FUNCTION__);
+}
+template <auto what>
+consteval std::string_view name_of_value() {
+  return last_name(__PRETTY_FUNCTION__);
+}
+// The name of a member alone, so that the program does not have the text of the compiler.
+template <auto member>
+inline constexpr auto kLetters = [] {
+  std::array<char, name_of_value<member>().size()> letters{};
+  std::ranges::copy(name_of_value<member>(), letters.begin());
+  return letters;
+}();
+
+}  // namespace detail
 
 // --- The description of a field.
 
@@ -150,6 +187,13 @@ struct Field {
   void (*read)(Reader&, const Field&, const boost::json::value&, void* object);
   // Adds the field to the object if there is a value.
   void (*write)(const Field&, const void* object, boost::json::object& to);
+
+  // Returns the field with a name that is not that of its member.
+  constexpr Field named(std::string_view other) const {
+    Field renamed = *this;
+    renamed.name = other;
+    return renamed;
+  }
 };
 
 // The fields of a struct.
@@ -159,13 +203,30 @@ struct Shape {
   std::string_view help = {};
 };
 
+// A schema whose name is not that of the struct.
+struct Schema {
+  std::string_view name;
+  std::string_view help = {};
+};
+template <std::size_t n>
+struct Fields {
+  Schema schema;
+  std::array<Field, n> all;
+};
+namespace detail {
 template <class T>
-consteval Shape undescribed() {
-  static_assert(sizeof(T) == 0, "the struct has no Shape: specialize kShape");
+consteval Fields<0> undescribed() {
+  static_assert(sizeof(T) == 0, "the struct has no fields: specialize kFields");
   return {};
 }
+}  // namespace detail
 template <class T>
-inline constexpr Shape kShape = undescribed<T>();
+inline constexpr auto kFields = detail::undescribed<T>();
+template <class T>
+inline constexpr Shape kShape = {
+    .name = kFields<T>.schema.name.empty() ? detail::name_of_type<T>() : kFields<T>.schema.name,
+    .fields = kFields<T>.all,
+    .help = kFields<T>.schema.help};
 
 // --- Reading and writing.
 
@@ -416,7 +477,7 @@ struct Member<Type_ Owner_::*> {
 
 template <class T>
 constexpr std::span<const std::string_view> words_of() {
-  if constexpr (std::is_enum_v<T>) return Words<T>::all;
+  if constexpr (std::is_enum_v<T>) return kWords<T>;
   return {};
 }
 template <class T>
@@ -427,17 +488,19 @@ constexpr const Shape* shape_of() {
 
 }  // namespace detail
 
-// Describes the member. A struct or enum in it must be described before. `Owner` is the struct that
-// is read or written, if the member belongs to a base of it.
+// Describes the member, whose name without a _ at its end is that of the field. A struct or enum in
+// it must be described before. `Owner` is the struct that is read or written, if the member belongs
+// to a base of it.
 template <auto member, class Owner = typename detail::Member<decltype(member)>::Owner>
-constexpr Field field(std::string_view name, std::string_view help, Rule rule = {}) {
+constexpr Field field(std::string_view help, Rule rule = {}) {
   using Of = detail::Member<decltype(member)>;
   using As = detail::Unwrapped<typename Of::Value>;
   using Value = typename As::Value;
   static_assert(!As::kList || !std::is_same_v<Value, Bytes>, "a list has no items of type Bytes");
   if constexpr (detail::type_of<Value>() == Type::kNumber)
     rule.most = std::min<std::uint64_t>(rule.most, std::numeric_limits<Value>::max());
-  return {.name = name,
+  constexpr auto& letters = detail::kLetters<member>;
+  return {.name = {letters.data(), letters.size()},
           .help = help,
           .rule = rule,
           .type = detail::type_of<Value>(),
@@ -457,14 +520,29 @@ constexpr Field field(std::string_view name, std::string_view help, Rule rule = 
               }};
 }
 
-// Returns the fields of both arrays.
-template <std::size_t a, std::size_t b>
-constexpr std::array<Field, a + b> joined(const std::array<Field, a>& first,
-                                          const std::array<Field, b>& second) {
-  std::array<Field, a + b> all{};
-  std::copy(first.begin(), first.end(), all.begin());
-  std::copy(second.begin(), second.end(), all.begin() + a);
+// Makes one list of fields and of lists of fields.
+template <class... Parts>
+constexpr auto list(const Parts&... parts) {
+  std::array<Field, ((sizeof(Parts) / sizeof(Field)) + ... + 0)> all{};
+  auto next = all.begin();
+  [[maybe_unused]] const auto add = [&next](const auto& part) {
+    if constexpr (requires { part.size(); }) {
+      next = std::copy(part.begin(), part.end(), next);
+    } else {
+      *next++ = part;
+    }
+  };
+  (add(parts), ...);
   return all;
+}
+template <class... Parts>
+constexpr auto fields(const Schema& schema, const Parts&... parts) {
+  const auto all = list(parts...);
+  return Fields<all.size()>{.schema = schema, .all = all};
+}
+template <class... Parts>
+constexpr auto fields(const Parts&... parts) {
+  return fields(Schema{}, parts...);
 }
 
 }  // namespace carillon::server

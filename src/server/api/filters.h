@@ -50,23 +50,21 @@ struct TubeFilter : Filter {
 
 template <class Of>
 inline constexpr std::array kFilterFields = {
-    field<&Of::state, Of>("state", kStatesHelp),
-    field<&Of::group, Of>("group", "Jobs of this group.", {.form = &kKeyForm}),
-    field<&Of::key_prefix, Of>("key_prefix", "The key begins with this.", {.form = &kKeyForm}),
-    field<&Of::due_after, Of>("due_after", "Due from this moment on."),
-    field<&Of::due_before, Of>("due_before", "Due before this moment.")};
+    field<&Of::state, Of>(kStatesHelp),
+    field<&Of::group, Of>("Jobs of this group.", {.form = &kKeyForm}),
+    field<&Of::key_prefix, Of>("The key begins with this.", {.form = &kKeyForm}),
+    field<&Of::due_after, Of>("Due from this moment on."),
+    field<&Of::due_before, Of>("Due before this moment.")};
 template <>
-inline constexpr Shape kShape<Filter> = {.name = "JobFilter", .fields = kFilterFields<Filter>};
+inline constexpr auto kFields<Filter> = fields(Schema{"JobFilter"}, kFilterFields<Filter>);
 
-inline constexpr auto kTubeFilterFields = joined(
-    std::array{field<&TubeFilter::tube>("tube", "The tube.", {.needed = true, .form = &kTubeForm})},
-    joined(kFilterFields<TubeFilter>,
-           std::array{field<&TubeFilter::reason>(
-               "reason",
-               "Buried jobs with this reason, as GET /v1/tubes/TUBE/dead lists them, e.g. exit "
-               "status 3: no such file.",
-               {.least = 1})}));
 template <>
-inline constexpr Shape kShape<TubeFilter> = {.name = "Filter", .fields = kTubeFilterFields};
+inline constexpr auto kFields<TubeFilter> = fields(
+    Schema{"Filter"}, field<&TubeFilter::tube>("The tube.", {.needed = true, .form = &kTubeForm}),
+    kFilterFields<TubeFilter>,
+    field<&TubeFilter::reason>(
+        "Buried jobs with this reason, as GET /v1/tubes/TUBE/dead lists them, e.g. exit "
+        "status 3: no such file.",
+        {.least = 1}));
 
 }  // namespace carillon::server

@@ -21,14 +21,10 @@
 namespace carillon::server {
 
 template <>
-struct Words<queue::OnConflict> {
-  static constexpr std::array<std::string_view, 5> all = {"reject", "ignore", "replace", "keep_due",
-                                                          "debounce"};
-};
+inline constexpr auto kWords<queue::OnConflict> = words("reject", "ignore", "replace", "keep_due",
+                                                        "debounce");
 template <>
-struct Words<queue::AtExpiry> {
-  static constexpr std::array<std::string_view, 2> all = {"drop", "dead"};
-};
+inline constexpr auto kWords<queue::AtExpiry> = words("drop", "dead");
 
 inline constexpr Rule kIdRule{.least = 1, .most = queue::kLastId};
 
@@ -36,27 +32,18 @@ inline constexpr Rule kIdRule{.least = 1, .most = queue::kLastId};
 
 enum class State : std::uint8_t { kDelayed, kReady, kReserved, kBuried, kDead };
 template <>
-struct Words<State> {
-  static constexpr std::array<std::string_view, 5> all = {"delayed", "ready", "reserved", "buried",
-                                                          "dead"};
-};
+inline constexpr auto kWords<State> = words("delayed", "ready", "reserved", "buried", "dead");
 // The state of a job that has a key. kDone: it is gone, and the key_window is not over.
 enum class KeyState : std::uint8_t { kDelayed, kReady, kReserved, kBuried, kDead, kDone };
 template <>
-struct Words<KeyState> {
-  static constexpr std::array<std::string_view, 6> all = {"delayed", "ready", "reserved",
-                                                          "buried",  "dead",  "done"};
-};
+inline constexpr auto kWords<KeyState> = words("delayed", "ready", "reserved", "buried", "dead",
+                                               "done");
 enum class Ended : std::uint8_t { kByItsWorker, kByTime, kByLoss };
 template <>
-struct Words<Ended> {
-  static constexpr std::array<std::string_view, 3> all = {"failed", "timed_out", "lost"};
-};
+inline constexpr auto kWords<Ended> = words("failed", "timed_out", "lost");
 enum class Died : std::uint8_t { kByAttempts, kByExpiry };
 template <>
-struct Words<Died> {
-  static constexpr std::array<std::string_view, 2> all = {"attempts", "expired"};
-};
+inline constexpr auto kWords<Died> = words("attempts", "expired");
 
 struct Attempt {
   Moment at;
@@ -64,12 +51,11 @@ struct Attempt {
   Bytes worker;
   Bytes error;
 };
-inline constexpr std::array kAttemptFields = {
-    field<&Attempt::at>("at", "When it ended."), field<&Attempt::ended>("ended", "How it ended."),
-    field<&Attempt::worker>("worker", "The name of the worker."),
-    field<&Attempt::error>("error", "What the worker said.")};
 template <>
-inline constexpr Shape kShape<Attempt> = {.name = "Attempt", .fields = kAttemptFields};
+inline constexpr auto kFields<Attempt> = fields(field<&Attempt::at>("When it ended."),
+                                                field<&Attempt::ended>("How it ended."),
+                                                field<&Attempt::worker>("The name of the worker."),
+                                                field<&Attempt::error>("What the worker said."));
 
 struct Job : Attributes {
   std::uint64_t id = 0;
@@ -102,41 +88,30 @@ struct Job : Attributes {
   std::optional<std::string> lease;
   std::optional<Moment> lease_ends;
 };
-inline constexpr auto kJobFields = joined(
-    joined(
-        std::array{field<&Job::id>("id", "Its number.", kIdRule),
-                   field<&Job::tube>("tube", "Its tube.", kTubeRule),
-                   field<&Job::group>("group", "Its group."), field<&Job::key>("key", "Its key."),
-                   field<&Job::key_window>("key_window", "How long the key counts after the job."),
-                   field<&Job::state>("state", "Its state."),
-                   field<&Job::died>("died", "Why a dead job is dead."),
-                   field<&Job::priority>("priority", "0 is the most urgent."),
-                   field<&Job::due>("due", "When it is, or was, due."),
-                   field<&Job::ttr>("ttr", "How long a worker may hold it."),
-                   field<&Job::created>("created", "When it was put."),
-                   field<&Job::expires_at>("expires_at", "No worker gets it from then on."),
-                   field<&Job::at_expiry>("at_expiry", "What becomes of it then.")},
-        kAttributeFields<Job>),
-    std::array{
-        field<&Job::retry>("retry", "Its own policy; without one that of the tube."),
-        field<&Job::failed_attempts>("failed_attempts", "How many attempts have failed."),
-        field<&Job::attempts>("attempts", "Those that have failed."),
-        field<&Job::cancel_requested>("cancel_requested", "Its worker is asked to stop."),
-        field<&Job::worker>("worker", "The name of the worker that has it."),
-        field<&Job::reserves>("reserves", "How often a worker has got it."),
-        field<&Job::timeouts>("timeouts", "How often a worker has held it for too long."),
-        field<&Job::releases>("releases", "How often a worker has given it back."),
-        field<&Job::buries>("buries", "How often it was buried."),
-        field<&Job::kicks>("kicks", "How often it was kicked."),
-        field<&Job::body_bytes>("body_bytes", "How long its body is."),
-        field<&Job::body>("body", "Its body."),
-        field<&Job::body_error>("body_error", "Why a list cannot show its body: it is damaged."),
-        field<&Job::body_url>(
-            "body_url", "Where a body of more than 262144 bytes is: it is not in this answer."),
-        field<&Job::lease>("lease", "The token, if this request has reserved the job."),
-        field<&Job::lease_ends>("lease_ends", "When its worker loses the job.")});
 template <>
-inline constexpr Shape kShape<Job> = {.name = "Job", .fields = kJobFields};
+inline constexpr auto kFields<Job> = fields(
+    field<&Job::id>("Its number.", kIdRule), field<&Job::tube>("Its tube.", kTubeRule),
+    field<&Job::group>("Its group."), field<&Job::key>("Its key."),
+    field<&Job::key_window>("How long the key counts after the job."),
+    field<&Job::state>("Its state."), field<&Job::died>("Why a dead job is dead."),
+    field<&Job::priority>("0 is the most urgent."), field<&Job::due>("When it is, or was, due."),
+    field<&Job::ttr>("How long a worker may hold it."), field<&Job::created>("When it was put."),
+    field<&Job::expires_at>("No worker gets it from then on."),
+    field<&Job::at_expiry>("What becomes of it then."), kAttributeFields<Job>,
+    field<&Job::retry>("Its own policy; without one that of the tube."),
+    field<&Job::failed_attempts>("How many attempts have failed."),
+    field<&Job::attempts>("Those that have failed."),
+    field<&Job::cancel_requested>("Its worker is asked to stop."),
+    field<&Job::worker>("The name of the worker that has it."),
+    field<&Job::reserves>("How often a worker has got it."),
+    field<&Job::timeouts>("How often a worker has held it for too long."),
+    field<&Job::releases>("How often a worker has given it back."),
+    field<&Job::buries>("How often it was buried."), field<&Job::kicks>("How often it was kicked."),
+    field<&Job::body_bytes>("How long its body is."), field<&Job::body>("Its body."),
+    field<&Job::body_error>("Why a list cannot show its body: it is damaged."),
+    field<&Job::body_url>("Where a body of more than 262144 bytes is: it is not in this answer."),
+    field<&Job::lease>("The token, if this request has reserved the job."),
+    field<&Job::lease_ends>("When its worker loses the job."));
 
 // Returns the job without a story, body or worker.
 Job job_of(const queue::JobStats& stats);
@@ -150,15 +125,12 @@ struct KnownJob {
   std::uint64_t id = 0;
   std::optional<KeyState> state;
 };
-inline constexpr std::array kKnownJobFields = {
-    field<&KnownJob::id>("id", "Its number."),
-    field<&KnownJob::state>(
-        "state", "Of the job that has the key; done: the key_window of one that is gone is left.")};
 template <>
-inline constexpr Shape kShape<KnownJob> = {
-    .name = "KnownJob",
-    .fields = kKnownJobFields,
-    .help = "The job is gone, or the token may not read it."};
+inline constexpr auto kFields<KnownJob> = fields(
+    Schema{"KnownJob", "The job is gone, or the token may not read it."},
+    field<&KnownJob::id>("Its number."),
+    field<&KnownJob::state>(
+        "What the job is that has the key; done: it is gone, and its key_window is not over."));
 
 // Returns the state of the job whose key a put has met; none if it has met no key.
 std::optional<KeyState> key_state_of(const queue::PutOutcome& put);
@@ -185,39 +157,33 @@ struct NewJob : JobDescription {
 };
 
 template <class Of>
-inline constexpr auto kDescriptionFields = joined(
-    std::array{
-        field<&Of::body, Of>("body", "A text.", {.is_body = true}),
-        field<&Of::priority, Of>("priority", "0 is the most urgent.",
-                                 {.usual = "65536", .in_header = true}),
-        field<&Of::delay, Of>("delay", "From now on. It excludes due.", {.in_header = true}),
-        field<&Of::due, Of>("due", "The past is now.", {.in_header = true}),
-        field<&Of::ttr, Of>(
-            "ttr", "How long a worker may hold the job: at least 1s.",
-            {.least = queue::kMinTtr, .most = queue::kMaxTtr, .usual = "60s", .in_header = true}),
-        field<&Of::group, Of>("group", "Groups of a tube take turns.",
-                              {.form = &kKeyForm, .in_header = true}),
-        field<&Of::key_window, Of>("key_window", "How long the key counts when the job is gone.",
-                                   {.most = queue::kLastDue}),
-        field<&Of::expires_in, Of>("expires_in",
-                                   "No worker gets the job from then on. It excludes expires_at.",
-                                   {.least = 1}),
-        field<&Of::expires_at, Of>("expires_at", "The same, as a moment."),
-        field<&Of::at_expiry, Of>("at_expiry", "What becomes of the job then.", {.usual = "drop"}),
-        field<&Of::spread, Of>("spread", "The job is due later by a part of this."),
-        field<&Of::retry, Of>("retry", "The job's own policy, instead of that of the tube.")},
+inline constexpr auto kDescriptionFields = list(
+    field<&Of::body, Of>("A text.", {.is_body = true}),
+    field<&Of::priority, Of>("0 is the most urgent.", {.usual = "65536", .in_header = true}),
+    field<&Of::delay, Of>("From now on. It excludes due.", {.in_header = true}),
+    field<&Of::due, Of>("The past is now.", {.in_header = true}),
+    field<&Of::ttr, Of>(
+        "How long a worker may hold the job: at least 1s.",
+        {.least = queue::kMinTtr, .most = queue::kMaxTtr, .usual = "60s", .in_header = true}),
+    field<&Of::group, Of>("Groups of a tube take turns.", {.form = &kKeyForm, .in_header = true}),
+    field<&Of::key_window, Of>("How long the key counts when the job is gone.",
+                               {.most = queue::kLastDue}),
+    field<&Of::expires_in, Of>("No worker gets the job from then on. It excludes expires_at.",
+                               {.least = 1}),
+    field<&Of::expires_at, Of>("The same, as a moment."),
+    field<&Of::at_expiry, Of>("What becomes of the job then.", {.usual = "drop"}),
+    field<&Of::spread, Of>("The job is due later by a part of this."),
+    field<&Of::retry, Of>("The job's own policy, instead of that of the tube."),
     kAttributeFields<Of>);
 template <class Of>
 inline constexpr std::array kKeyFields = {
-    field<&Of::key, Of>("key", "Only one job of the tube has it.",
-                        {.form = &kKeyForm, .in_header = true}),
-    field<&Of::on_conflict, Of>("on_conflict", "If a job of the tube has the key.",
+    field<&Of::key, Of>("Only one job of the tube has it.", {.form = &kKeyForm, .in_header = true}),
+    field<&Of::on_conflict, Of>("If a job of the tube has the key.",
                                 {.usual = "reject", .in_header = true})};
 
-inline constexpr auto kNewJobFields = joined(kDescriptionFields<NewJob>, kKeyFields<NewJob>);
 template <>
-inline constexpr Shape kShape<NewJob> = {
-    .name = "NewJob", .fields = kNewJobFields, .help = "No field is needed."};
+inline constexpr auto kFields<NewJob> = fields(Schema{"NewJob", "No field is needed."},
+                                               kDescriptionFields<NewJob>, kKeyFields<NewJob>);
 
 // Returns what the engine is asked, and notes what does not go together. The order points into the
 // description. It lacks the attributes (kept_attributes()).

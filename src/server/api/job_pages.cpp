@@ -131,15 +131,9 @@ void list_jobs(RequestContext& x, const ListJobs& asked) {
   list_more(x, list);
 }
 
-constexpr std::array kJobPageRows = {operation<list_jobs>({.method = "GET",
-                                                           .path = "/v1/tubes/{tube}/jobs",
-                                                           .name = "listJobs",
-                                                           .tag = "jobs",
-                                                           .summary = "Lists jobs by due time.",
-                                                           .rights = {Needs::kRead, Reach::kTube},
-                                                           .appends = Appends::kNo,
-                                                           .problems = "400",
-                                                           .answer = &kShape<JobPage>})};
+constexpr auto kJobPageRows = rows(
+    "jobs", operation<list_jobs, JobPage>("GET /v1/tubes/{tube}/jobs", {Needs::kRead, Reach::kTube},
+                                          "Lists jobs by due time."));
 
 }  // namespace
 

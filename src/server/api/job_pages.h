@@ -21,25 +21,23 @@ struct ListJobs : Filter {
   std::uint32_t page_size = kUsuallyListed;
   std::optional<queue::JobCursor> page_token;
 };
-inline constexpr auto kListJobsFields =
-    joined(std::array{field<&ListJobs::tube>("tube", "The tube.", kTubeRule)},
-           joined(kFilterFields<ListJobs>,
-                  std::array{field<&ListJobs::bodies>("bodies", kBodiesHelp),
-                             field<&ListJobs::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
-                             field<&ListJobs::page_token>("page_token", kPageTokenHelp)}));
 template <>
-inline constexpr Shape kShape<ListJobs> = {.name = "ListJobs", .fields = kListJobsFields};
+inline constexpr auto kFields<ListJobs> = fields(field<&ListJobs::tube>("The tube.", kTubeRule),
+                                                 kFilterFields<ListJobs>,
+                                                 field<&ListJobs::bodies>(kBodiesHelp),
+                                                 field<&ListJobs::page_size>(kPageSizeHelp,
+                                                                             kPageSizeRule),
+                                                 field<&ListJobs::page_token>(kPageTokenHelp));
 
 struct JobPage {
   std::vector<Job> jobs;
   std::optional<bool> incomplete;
   std::optional<queue::JobCursor> next_page_token;
 };
-inline constexpr std::array kJobPageFields = {
-    field<&JobPage::jobs>("jobs", "By due time, without their attempts."),
-    field<&JobPage::incomplete>("incomplete", kIncompleteHelp),
-    field<&JobPage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
 template <>
-inline constexpr Shape kShape<JobPage> = {.name = "JobPage", .fields = kJobPageFields};
+inline constexpr auto kFields<JobPage> =
+    fields(field<&JobPage::jobs>("By due time, without their attempts."),
+           field<&JobPage::incomplete>(kIncompleteHelp),
+           field<&JobPage::next_page_token>(kNextPageHelp, kNextPageRule));
 
 }  // namespace carillon::server

@@ -228,7 +228,7 @@ void answer_next(RequestContext& x, const PeekTube& asked,
                  const std::optional<queue::JobView>& found) {
   if (found) return answer_one(x, found->id);
   throw Problem(kNotFound, fmt::format("tube {} has no {} job", asked.tube,
-                                       Words<WaitsAs>::all[static_cast<std::size_t>(asked.state)]));
+                                       kWords<WaitsAs>[static_cast<std::size_t>(asked.state)]));
 }
 
 // Each step visits a few of the delayed jobs.
@@ -271,102 +271,52 @@ constexpr Success kStopsLater{.status = 202,
                               .answer = &kShape<CancelAsked>};
 
 // A job is shown, changed and cancelled by its id, and in the same way by its key.
-constexpr Operation kGetJob = {.method = "GET",
-                               .path = "/v1/jobs/{id}",
-                               .name = "getJob",
-                               .tag = "jobs",
-                               .summary = "Shows a job with its body and failed attempts.",
-                               .rights = {Needs::kRead, Reach::kJob},
-                               .appends = Appends::kNo,
-                               .problems = "400 404",
-                               .headers = "If-None-Match",
-                               .answer = &kShape<Job>,
-                               .answer_headers = kTold,
-                               .also = kNotChanged};
-constexpr Operation kPatchJob = {.method = "PATCH",
-                                 .path = "/v1/jobs/{id}",
-                                 .name = "patchJob",
-                                 .tag = "jobs",
-                                 .summary = "Changes a job that nobody has reserved.",
-                                 .rights = {Needs::kPut, Reach::kJob},
-                                 .appends = Appends::kYes,
-                                 .problems = "400 404 409 412 413 415 422 503",
-                                 .headers = "If-Match",
-                                 .answer = &kShape<Job>,
-                                 .brief = &kShape<KnownJob>,
-                                 .answer_headers = kTold};
-constexpr Operation kCancelJob = {.method = "DELETE",
-                                  .path = "/v1/jobs/{id}",
-                                  .name = "cancelJob",
-                                  .tag = "jobs",
-                                  .summary = "Cancels a job.",
-                                  .rights = {Needs::kPut, Reach::kJob},
-                                  .appends = Appends::kYes,
-                                  .problems = "400 404 409 412 422",
-                                  .headers = "If-Match",
-                                  .also = kStopsLater};
-constexpr Operation by_key(Operation by_id, std::string_view name) {
-  by_id.path = "/v1/tubes/{tube}/keys/{key}";
-  by_id.name = name;
-  by_id.tag = "keys";
-  by_id.rights.reach = Reach::kTube;
-  return by_id;
+constexpr std::string_view kShows = "Shows a job with its body and failed attempts.";
+constexpr std::string_view kPatches = "Changes a job that nobody has reserved.";
+constexpr std::string_view kCancels = "Cancels a job.";
+constexpr Operation kGetOne{
+    .problems = "404", .headers = "If-None-Match", .answer_headers = kTold, .also = kNotChanged};
+constexpr Operation kPatchOne{.appends = Appends::kYes,
+                              .problems = "404 409 412 413 503",
+                              .headers = "If-Match",
+                              .brief = &kShape<KnownJob>,
+                              .answer_headers = kTold};
+constexpr Operation kCancelOne{.appends = Appends::kYes,
+                               .problems = "404 409 412",
+                               .headers = "If-Match",
+                               .also = kStopsLater};
+
+constexpr Operation of_key(Operation row) {
+  row.tag = "keys";
+  return row;
 }
 
-constexpr std::array kJobRows = {
-    operation<get_job>(kGetJob),
-
-    operation<patch_job>(kPatchJob),
-
-    operation<cancel_job>(kCancelJob),
-
-    operation<get_job_body>({.method = "GET",
-                             .path = "/v1/jobs/{id}/body",
-                             .name = "getJobBody",
-                             .tag = "jobs",
-                             .summary = "The body alone, of any size.",
-                             .rights = {Needs::kRead, Reach::kJob},
-                             .appends = Appends::kNo,
-                             .status = 200,
-                             .problems = "400 404 503",
-                             .media = kBytesType}),
-
-    operation<kick_job>({.method = "POST",
-                         .path = "/v1/jobs/{id}:kick",
-                         .name = "kickJob",
-                         .tag = "jobs",
-                         .summary = "Makes a delayed, buried or dead job ready.",
-                         .rights = {Needs::kAdmin, Reach::kJob},
-                         .appends = Appends::kYes,
-                         .problems = "400 404 422"}),
-
+constexpr auto kJobRows = rows(
+    "jobs",
+    operation<get_job, Job>("GET /v1/jobs/{id}", {Needs::kRead, Reach::kJob}, kShows, kGetOne),
+    operation<patch_job, Job>("PATCH /v1/jobs/{id}", {Needs::kPut, Reach::kJob}, kPatches,
+                              kPatchOne),
+    operation<cancel_job>("DELETE /v1/jobs/{id}", {Needs::kPut, Reach::kJob}, kCancels, kCancelOne),
+    operation<get_job_body>("GET /v1/jobs/{id}/body", {Needs::kRead, Reach::kJob},
+                            "The body alone, of any size.",
+                            {.status = 200, .problems = "404 503", .media = kBytesType}),
+    operation<kick_job>("POST /v1/jobs/{id}:kick", {Needs::kAdmin, Reach::kJob},
+                        "Makes a delayed, buried or dead job ready.",
+                        {.appends = Appends::kYes, .problems = "404"}),
     operation<bury_job>(
-        {.method = "POST",
-         .path = "/v1/jobs/{id}:bury",
-         .name = "buryJob",
-         .tag = "jobs",
-         .summary =
-             "Sets a job aside that nobody has reserved, until somebody kicks or retries it.",
-         .rights = {Needs::kAdmin, Reach::kJob},
-         .appends = Appends::kYes,
-         .problems = "400 404 409 422"}),
-
-    operation<peek_tube>(
-        {.method = "GET",
-         .path = "/v1/tubes/{tube}/next",
-         .name = "peekTube",
-         .tag = "jobs",
-         .summary =
-             "Shows the job that leaves its state next: that goes out, is due, or is kicked.",
-         .rights = {Needs::kRead, Reach::kTube},
-         .appends = Appends::kNo,
-         .problems = "400 404",
-         .answer = &kShape<Job>,
-         .answer_headers = kTold}),
-
-    operation<get_key>(by_key(kGetJob, "getKey")),
-    operation<patch_key>(by_key(kPatchJob, "patchKey")),
-    operation<cancel_key>(by_key(kCancelJob, "cancelKey"))};
+        "POST /v1/jobs/{id}:bury", {Needs::kAdmin, Reach::kJob},
+        "Sets a job aside that nobody has reserved, until somebody kicks or retries it.",
+        {.appends = Appends::kYes, .problems = "404 409"}),
+    operation<peek_tube, Job>(
+        "GET /v1/tubes/{tube}/next", {Needs::kRead, Reach::kTube},
+        "Shows the job that leaves its state next: that goes out, is due, or is kicked.",
+        {.problems = "404", .answer_headers = kTold}),
+    operation<get_key, Job>("GET /v1/tubes/{tube}/keys/{key}", {Needs::kRead, Reach::kTube}, kShows,
+                            of_key(kGetOne)),
+    operation<patch_key, Job>("PATCH /v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube},
+                              kPatches, of_key(kPatchOne)),
+    operation<cancel_key>("DELETE /v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube},
+                          kCancels, of_key(kCancelOne)));
 
 }  // namespace
 

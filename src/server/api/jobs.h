@@ -20,19 +20,17 @@ namespace carillon::server {
 struct JobId {
   std::uint64_t id = 0;
 };
-inline constexpr std::array kJobIdFields = {field<&JobId::id>("id", "The job.", kIdRule)};
 template <>
-inline constexpr Shape kShape<JobId> = {.name = "JobId", .fields = kJobIdFields};
+inline constexpr auto kFields<JobId> = fields(field<&JobId::id>("The job.", kIdRule));
 
 struct BuryJob {
   std::uint64_t id = 0;
   std::optional<queue::Priority> priority;
 };
-inline constexpr std::array kBuryJobFields = {
-    field<&BuryJob::id>("id", "The job.", kIdRule),
-    field<&BuryJob::priority>("priority", "Its new priority; without it the job keeps its own.")};
 template <>
-inline constexpr Shape kShape<BuryJob> = {.name = "Bury", .fields = kBuryJobFields};
+inline constexpr auto kFields<BuryJob> =
+    fields(Schema{"Bury"}, field<&BuryJob::id>("The job.", kIdRule),
+           field<&BuryJob::priority>("Its new priority; without it the job keeps its own."));
 
 // Not checked as a key: a store of an older version may have a job with another kind of key.
 struct JobKey {
@@ -41,12 +39,11 @@ struct JobKey {
 };
 template <class Of>
 inline constexpr std::array kInTubeFields = {
-    field<&Of::tube, Of>("tube", "The tube.", kTubeRule),
-    field<&Of::key, Of>("key",
-                        "1 to 200 bytes without space or control character, and no quote in "
+    field<&Of::tube, Of>("The tube.", kTubeRule),
+    field<&Of::key, Of>("1 to 200 bytes without space or control character, and no quote in "
                         "front.")};
 template <>
-inline constexpr Shape kShape<JobKey> = {.name = "JobKey", .fields = kInTubeFields<JobKey>};
+inline constexpr auto kFields<JobKey> = fields(kInTubeFields<JobKey>);
 
 // A change of a job (RFC 7396).
 struct JobChange {
@@ -63,43 +60,39 @@ struct JobChange {
 };
 template <class Of>
 inline constexpr std::array kChangeFields = {
-    field<&Of::priority, Of>("priority", "0 is the most urgent."),
-    field<&Of::delay, Of>("delay", "The job is due this long from now."),
-    field<&Of::due, Of>("due", "The job is due then. The past is now."),
-    field<&Of::ttr, Of>("ttr", "How long a worker may hold the job.",
+    field<&Of::priority, Of>("0 is the most urgent."),
+    field<&Of::delay, Of>("The job is due this long from now."),
+    field<&Of::due, Of>("The job is due then. The past is now."),
+    field<&Of::ttr, Of>("How long a worker may hold the job.",
                         {.least = queue::kMinTtr, .most = queue::kMaxTtr}),
-    field<&Of::body, Of>("body", "A text."),
-    field<&Of::expires_in, Of>("expires_in", "No worker gets the job after this time.",
-                               {.least = 1}),
-    field<&Of::expires_at, Of>("expires_at", "The same, as a moment; null: it does not expire."),
-    field<&Of::at_expiry, Of>("at_expiry", "What becomes of the job then."),
-    field<&Of::content_type, Of>("content_type", "Kept with the job, and given back."),
-    field<&Of::metadata, Of>("metadata", "The same. What is null in it goes.")};
+    field<&Of::body, Of>("A text."),
+    field<&Of::expires_in, Of>("No worker gets the job after this time.", {.least = 1}),
+    field<&Of::expires_at, Of>("The same, as a moment; null: it does not expire."),
+    field<&Of::at_expiry, Of>("What becomes of the job then."),
+    field<&Of::content_type, Of>("Kept with the job, and given back."),
+    field<&Of::metadata, Of>("The same. What is null in it goes.")};
 inline constexpr std::string_view kChangeHelp = "RFC 7396: what is not named stays.";
 
 struct ChangeJob : JobChange {
   std::uint64_t id = 0;
 };
-inline constexpr auto kChangeJobFields =
-    joined(std::array{field<&ChangeJob::id>("id", "The job.", kIdRule)}, kChangeFields<ChangeJob>);
 template <>
-inline constexpr Shape kShape<ChangeJob> = {
-    .name = "JobPatch", .fields = kChangeJobFields, .help = kChangeHelp};
+inline constexpr auto kFields<ChangeJob> = fields(Schema{"JobPatch", kChangeHelp},
+                                                  field<&ChangeJob::id>("The job.", kIdRule),
+                                                  kChangeFields<ChangeJob>);
 
 struct ChangeKey : JobChange {
   std::string tube;
   std::string key;
 };
-inline constexpr auto kChangeKeyFields = joined(kInTubeFields<ChangeKey>, kChangeFields<ChangeKey>);
 template <>
-inline constexpr Shape kShape<ChangeKey> = {
-    .name = "JobPatch", .fields = kChangeKeyFields, .help = kChangeHelp};
+inline constexpr auto kFields<ChangeKey> = fields(Schema{"JobPatch", kChangeHelp},
+                                                  kInTubeFields<ChangeKey>,
+                                                  kChangeFields<ChangeKey>);
 
 enum class IfReserved : std::uint8_t { kRefuse, kAsk };
 template <>
-struct Words<IfReserved> {
-  static constexpr std::array<std::string_view, 2> all = {"refuse", "ask"};
-};
+inline constexpr auto kWords<IfReserved> = words("refuse", "ask");
 inline constexpr std::string_view kIfReservedHelp = "ask: its worker is asked to stop.";
 
 inline constexpr std::string_view kDoneHelp =
@@ -110,12 +103,10 @@ struct CancelJob {
   IfReserved if_reserved = IfReserved::kRefuse;
   bool done = false;
 };
-inline constexpr std::array kCancelJobFields = {
-    field<&CancelJob::id>("id", "The job.", kIdRule),
-    field<&CancelJob::if_reserved>("if_reserved", kIfReservedHelp),
-    field<&CancelJob::done>("done", kDoneHelp)};
 template <>
-inline constexpr Shape kShape<CancelJob> = {.name = "CancelJob", .fields = kCancelJobFields};
+inline constexpr auto kFields<CancelJob> = fields(field<&CancelJob::id>("The job.", kIdRule),
+                                                  field<&CancelJob::if_reserved>(kIfReservedHelp),
+                                                  field<&CancelJob::done>(kDoneHelp));
 
 struct CancelKey {
   std::string tube;
@@ -123,36 +114,30 @@ struct CancelKey {
   IfReserved if_reserved = IfReserved::kRefuse;
   bool done = false;
 };
-inline constexpr auto kCancelKeyFields =
-    joined(kInTubeFields<CancelKey>,
-           std::array{field<&CancelKey::if_reserved>("if_reserved", kIfReservedHelp),
-                      field<&CancelKey::done>("done", kDoneHelp)});
 template <>
-inline constexpr Shape kShape<CancelKey> = {.name = "CancelKey", .fields = kCancelKeyFields};
+inline constexpr auto kFields<CancelKey> = fields(kInTubeFields<CancelKey>,
+                                                  field<&CancelKey::if_reserved>(kIfReservedHelp),
+                                                  field<&CancelKey::done>(kDoneHelp));
 
 // The states whose next job can be asked for.
 enum class WaitsAs : std::uint8_t { kReady, kDelayed, kBuried };
 template <>
-struct Words<WaitsAs> {
-  static constexpr std::array<std::string_view, 3> all = {"ready", "delayed", "buried"};
-};
+inline constexpr auto kWords<WaitsAs> = words("ready", "delayed", "buried");
 struct PeekTube {
   std::string tube;
   WaitsAs state = WaitsAs::kReady;
 };
-inline constexpr std::array kPeekTubeFields = {
-    field<&PeekTube::tube>("tube", "The tube.", kTubeRule),
-    field<&PeekTube::state>("state", "The state of the job.", {.usual = "ready"})};
 template <>
-inline constexpr Shape kShape<PeekTube> = {.name = "PeekTube", .fields = kPeekTubeFields};
+inline constexpr auto kFields<PeekTube> = fields(field<&PeekTube::tube>("The tube.", kTubeRule),
+                                                 field<&PeekTube::state>("The state of the job.",
+                                                                         {.usual = "ready"}));
 
 struct CancelAsked {
   bool cancel_requested = true;
 };
-inline constexpr std::array kCancelAskedFields = {
-    field<&CancelAsked::cancel_requested>("cancel_requested", "It is true.")};
 template <>
-inline constexpr Shape kShape<CancelAsked> = {.name = "CancelAsked", .fields = kCancelAskedFields};
+inline constexpr auto kFields<CancelAsked> =
+    fields(field<&CancelAsked::cancel_requested>("It is true."));
 
 // --- What other operations do with jobs, too.
 

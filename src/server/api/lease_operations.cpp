@@ -254,57 +254,23 @@ void extend_lease(RequestContext& x, const Extend& asked) {
 
 // --- The rows.
 
-constexpr std::array kLeaseRows = {
-    operation<reserve_jobs>({.method = "POST",
-                             .path = "/v1/tubes/{tube}:reserve",
-                             .name = "reserve",
-                             .tag = "leases",
-                             .summary = "Reserves jobs, or waits for one.",
-                             .rights = {Needs::kWork, Reach::kTube},
-                             .appends = Appends::kNo,
-                             .problems = "400 422 503",
-                             .answer = &kShape<Reserved>}),
-
-    operation<ack_lease>({.method = "POST",
-                          .path = "/v1/leases/{token}:ack",
-                          .name = "ack",
-                          .tag = "leases",
-                          .summary = "The work is done: the job is deleted.",
-                          .rights = {Needs::kWork, Reach::kLease},
-                          .appends = Appends::kYes,
-                          .problems = "409 422"}),
-
-    operation<get_lease_body>(
-        {.method = "GET",
-         .path = "/v1/leases/{token}/body",
-         .name = "getLeaseBody",
-         .tag = "leases",
-         .summary = "The body of the job, of any size. The lease goes on as it is.",
-         .rights = {Needs::kWork, Reach::kLease},
-         .appends = Appends::kNo,
-         .status = 200,
-         .problems = "409 503",
-         .media = kBytesType}),
-
-    operation<nack_lease>({.method = "POST",
-                           .path = "/v1/leases/{token}:nack",
-                           .name = "nack",
-                           .tag = "leases",
-                           .summary = "The attempt has failed: the job comes again, or is dead.",
-                           .rights = {Needs::kWork, Reach::kLease},
-                           .appends = Appends::kYes,
-                           .problems = "400 409 422",
-                           .answer = &kShape<Nacked>}),
-
-    operation<extend_lease>({.method = "POST",
-                             .path = "/v1/leases/{token}:extend",
-                             .name = "extend",
-                             .tag = "leases",
-                             .summary = "The lease begins anew.",
-                             .rights = {Needs::kWork, Reach::kLease},
-                             .appends = Appends::kNo,
-                             .problems = "400 409 422",
-                             .answer = &kShape<Extended>})};
+constexpr auto kLeaseRows = rows(
+    "leases",
+    operation<reserve_jobs, Reserved>("POST /v1/tubes/{tube}:reserve", {Needs::kWork, Reach::kTube},
+                                      "Reserves jobs, or waits for one.",
+                                      {.name = "reserve", .problems = "503"}),
+    operation<ack_lease>("POST /v1/leases/{token}:ack", {Needs::kWork, Reach::kLease},
+                         "The work is done: the job is deleted.",
+                         {.name = "ack", .appends = Appends::kYes, .problems = "409"}),
+    operation<get_lease_body>("GET /v1/leases/{token}/body", {Needs::kWork, Reach::kLease},
+                              "The body of the job, of any size. The lease goes on as it is.",
+                              {.status = 200, .problems = "409 503", .media = kBytesType}),
+    operation<nack_lease, Nacked>("POST /v1/leases/{token}:nack", {Needs::kWork, Reach::kLease},
+                                  "The attempt has failed: the job comes again, or is dead.",
+                                  {.name = "nack", .appends = Appends::kYes, .problems = "409"}),
+    operation<extend_lease, Extended>("POST /v1/leases/{token}:extend",
+                                      {Needs::kWork, Reach::kLease}, "The lease begins anew.",
+                                      {.name = "extend", .problems = "409"}));
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -198,6 +199,24 @@ json::object answer_of(const Operation& operation, std::string_view help, const 
   return told;
 }
 
+bool may_be_wrong(const Operation& operation) {
+  return std::any_of(operation.request->fields.begin(), operation.request->fields.end(),
+                     [&](const Field& one) {
+                       const bool is_any_text = one.type == Type::kText && one.rule.form == nullptr;
+                       return !is_any_text || !operation.is_in_path(one.name);
+                     });
+}
+
+// Returns the statuses of its problems.
+std::set<std::string_view> problems_of(const Operation& operation) {
+  std::set<std::string_view> all;
+  if (may_be_wrong(operation)) all.insert("400");
+  if (operation.method == "PATCH") all.insert("415");
+  if (operation.method != "GET") all.insert("422");
+  for_each_word(operation.problems, [&](std::string_view status) { all.insert(status); });
+  return all;
+}
+
 json::object responses_of(const Operation& operation) {
   const Shape* const shape = operation.answer;
   json::object responses{
@@ -209,9 +228,8 @@ json::object responses_of(const Operation& operation) {
   } else if (also.status != 0) {
     responses[std::to_string(also.status)] = answer_of(operation, also.help, also.answer);
   }
-  for_each_word(operation.problems, [&](std::string_view status) {
+  for (const std::string_view status : problems_of(operation))
     responses[status] = reference("responses", status == "429" ? "TooFast" : "Problem");
-  });
   responses["default"] = reference("responses", "Problem");
   return responses;
 }

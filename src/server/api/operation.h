@@ -3,14 +3,14 @@
 //
 //   void pause_tube(RequestContext& x, const PauseTube& asked) { ... }
 //
-//   constexpr std::array kRows = {operation<pause_tube>(
-//       {.method = "POST", .path = "/v1/tubes/{tube}:pause", .name = "pauseTube", .tag = "tubes",
-//        .summary = "No job goes out for a while. A restart ends a pause.",
-//        .rights = {Needs::kAdmin, Reach::kTube}, .appends = Appends::kNo,
-//        .audited_as = "tube:pause", .problems = "400 404 422"})};
+//   constexpr auto kRows = rows("tubes",
+//       operation<pause_tube>("POST /v1/tubes/{tube}:pause", {Needs::kAdmin, Reach::kTube},
+//                             "No job goes out for a while. A restart ends a pause.",
+//                             {.audited_as = "tube:pause", .problems = "404"}));
 //
-// The reader of the request, the errors about its fields, openapi.json and the check of rights
-// follow from the row. operations() (operations.h) has all rows.
+// The name of the operation is that of the function: pauseTube. The reader of the request, the
+// errors about its fields, openapi.json and the check of rights follow from the row. operations()
+// (operations.h) has all rows.
 //
 // Thread safety: pure.
 #pragma once
@@ -45,29 +45,31 @@ struct Success {
 // A request without a field.
 struct AskedNothing {};
 template <>
-inline constexpr Shape kShape<AskedNothing> = {.name = "Nothing", .fields = {}};
+inline constexpr auto kFields<AskedNothing> = fields(Schema{"Nothing"});
 
 struct Operation {
-  std::string_view method;
-  // A name in braces is a field of the request: /v1/tubes/{tube}:pause.
-  std::string_view path;
-  std::string_view name;  // the operationId in openapi.json: pauseTube
-  std::string_view tag;
-  std::string_view summary;
-  Rights rights;
-  Appends appends;
+  std::string_view name = {};  // the operationId in openapi.json: pauseTube
+  std::string_view tag = {};
+  Appends appends = Appends::kNo;
   FirstAnswer first_answer = FirstAnswer::kInMemory;  // a GET keeps no answer
   std::string_view audited_as = {};                   // empty: the audit does not name it
   unsigned status = 0;                                // 0: 200 with an answer, 204 without one
-  std::string_view problems = {};  // the other statuses that it may answer, besides 401 and 403
-  std::string_view headers = {};   // that the function reads: parameters of openapi.json
-  const Shape* answer = nullptr;   // null: none
-  const Shape* brief = nullptr;    // for callers who may not see the whole answer
-  std::string_view media = {};     // the type of an answer that is no JSON
+  // The other statuses that it may answer, but for those that follow from the request: 401, 403,
+  // 400 if a field can be wrong, 415 of a PATCH, 422 of what has an Idempotency-Key.
+  std::string_view problems = {};
+  std::string_view headers = {};         // that the function reads: parameters of openapi.json
+  const Shape* brief = nullptr;          // for callers who may not see the whole answer
+  std::string_view media = {};           // the type of an answer that is no JSON
   std::string_view answer_headers = {};  // headers of openapi.json
   Success also = {};
-  // operation<function>() sets these two.
+  // operation<function>() sets these.
+  std::string_view method = {};
+  // A name in braces is a field of the request: /v1/tubes/{tube}:pause.
+  std::string_view path = {};
+  std::string_view summary = {};
+  Rights rights = {};
   const Shape* request = nullptr;
+  const Shape* answer = nullptr;  // null: none
   void (*run)(RequestContext&) = nullptr;
 
   constexpr unsigned status_of_answer() const {
@@ -128,6 +130,26 @@ struct Signature<Answer_ (*)(RequestContext&, const Request_&, More...)> {
   static constexpr bool kTakesReader = sizeof...(More) == 1;
 };
 
+// "pauseTube" for pause_tube.
+template <auto function>
+struct CamelCase {
+  static constexpr std::string_view kFrom = name_of_value<function>();
+  static constexpr std::size_t kSize = kFrom.size() - std::count(kFrom.begin(), kFrom.end(), '_');
+  static constexpr std::array<char, kSize> kText = [] {
+    std::array<char, kSize> text{};
+    auto next = text.begin();
+    bool begins = false;
+    for (const char c : kFrom) {
+      if (c != '_') *next++ = begins ? static_cast<char>(c - 'a' + 'A') : c;
+      begins = c == '_';
+    }
+    return text;
+  }();
+};
+template <auto function>
+inline constexpr std::string_view kCamelCase{CamelCase<function>::kText.data(),
+                                             CamelCase<function>::kSize};
+
 template <auto function>
 void run(RequestContext& x) {
   using As = Signature<decltype(function)>;
@@ -153,13 +175,31 @@ void run(RequestContext& x) {
 //   Answer f(RequestContext&, const Request&)          returns the answer of the row
 //   void f(RequestContext&, const Request&)            answers by itself, perhaps later
 //   void f(RequestContext&, const Request&, Reader&)   may note more faults, and throws all
-template <auto function>
-consteval Operation operation(Operation row) {
-  using As = detail::Signature<decltype(function)>;
-  row.request = &kShape<typename As::Request>;
-  if constexpr (!std::is_void_v<typename As::Answer>) row.answer = &kShape<typename As::Answer>;
+//
+// `Answer` is what a function answers by itself; void: nothing. `route` has the method and the
+// path, `row` the rest.
+template <auto function, class Answer = typename detail::Signature<decltype(function)>::Answer>
+consteval Operation operation(std::string_view route, Rights rights, std::string_view summary,
+                              Operation row = {}) {
+  const std::size_t space = route.find(' ');
+  row.method = route.substr(0, space);
+  row.path = route.substr(space + 1);
+  row.rights = rights;
+  row.summary = summary;
+  if (row.name.empty()) row.name = detail::kCamelCase<function>;
+  row.request = &kShape<typename detail::Signature<decltype(function)>::Request>;
+  if constexpr (!std::is_void_v<Answer>) row.answer = &kShape<Answer>;
   row.run = detail::run<function>;
   return row;
+}
+
+// Makes a table of rows. A row without a tag gets this one.
+template <class... Rows>
+consteval std::array<Operation, sizeof...(Rows)> rows(std::string_view tag, const Rows&... all) {
+  std::array<Operation, sizeof...(Rows)> table = {all...};
+  for (Operation& row : table)
+    if (row.tag.empty()) row.tag = tag;
+  return table;
 }
 
 }  // namespace carillon::server

@@ -31,10 +31,9 @@ struct ListByName {
   std::uint32_t page_size = kUsuallyListed;
   std::string page_token;
 };
-inline constexpr std::array kListByNameFields = {
-    field<&ListByName::page_size>("page_size", kPageSizeHelp, kPageSizeRule),
-    field<&ListByName::page_token>("page_token", kPageTokenHelp)};
 template <>
-inline constexpr Shape kShape<ListByName> = {.name = "ListByName", .fields = kListByNameFields};
+inline constexpr auto kFields<ListByName> = fields(field<&ListByName::page_size>(kPageSizeHelp,
+                                                                                 kPageSizeRule),
+                                                   field<&ListByName::page_token>(kPageTokenHelp));
 
 }  // namespace carillon::server

@@ -145,41 +145,32 @@ void put_key(RequestContext& x, const PutKey& asked, Reader& reader) {
 
 constexpr std::string_view kToldOfPut = "Location ETag RateLimit-Policy RateLimit";
 
-constexpr std::array kPutRows = {
-    operation<put_job>(
-        {.method = "POST",
-         .path = "/v1/tubes/{tube}/jobs",
-         .name = "putJob",
-         .tag = "jobs",
-         .summary = "Puts a job. A body that is no JSON is the job's own, and headers describe it.",
-         .rights = {Needs::kPut, Reach::kTube},
-         .appends = Appends::kYes,
+constexpr auto kPutRows = rows(
+    "jobs",
+    operation<put_job, Job>(
+        "POST /v1/tubes/{tube}/jobs", {Needs::kPut, Reach::kTube},
+        "Puts a job. A body that is no JSON is the job's own, and headers describe it.",
+        {.appends = Appends::kYes,
          .first_answer = FirstAnswer::kStored,
          .status = 201,
-         .problems = "400 409 413 422 429 503",
+         .problems = "409 413 429 503",
          .headers = "traceparent tracestate",
-         .answer = &kShape<Job>,
          .brief = &kShape<KnownJob>,
          .answer_headers = kToldOfPut,
          .also = {.status = 200,
                   .help = "The job that had the key was replaced; or it is as it was (ignore).",
                   .answer = &kShape<Job>}}),
-
-    operation<put_key>(
-        {.method = "PUT",
-         .path = "/v1/tubes/{tube}/keys/{key}",
-         .name = "putKey",
-         .tag = "keys",
-         .summary = "Puts the job with this key, or replaces it.",
-         .rights = {Needs::kPut, Reach::kTube},
+    operation<put_key, Job>(
+        "PUT /v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube},
+        "Puts the job with this key, or replaces it.",
+        {.tag = "keys",
          .appends = Appends::kYes,
          .status = 201,
-         .problems = "400 409 412 413 422 429 503",
+         .problems = "409 412 413 429 503",
          .headers = "If-Match If-None-There traceparent tracestate",
-         .answer = &kShape<Job>,
          .brief = &kShape<KnownJob>,
          .answer_headers = kToldOfPut,
-         .also = {.status = 200, .help = "It was replaced.", .answer = &kShape<Job>}})};
+         .also = {.status = 200, .help = "It was replaced.", .answer = &kShape<Job>}}));
 
 }  // namespace
 

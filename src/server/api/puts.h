@@ -18,21 +18,18 @@ namespace carillon::server {
 struct PutJob : NewJob {
   std::string tube;
 };
-inline constexpr auto kPutJobFields =
-    joined(std::array{field<&PutJob::tube>("tube", "The tube.", kTubeRule)},
-           joined(kDescriptionFields<PutJob>, kKeyFields<PutJob>));
 template <>
-inline constexpr Shape kShape<PutJob> = {
-    .name = "NewJob", .fields = kPutJobFields, .help = "No field is needed."};
+inline constexpr auto kFields<PutJob> = fields(Schema{"NewJob", "No field is needed."},
+                                               field<&PutJob::tube>("The tube.", kTubeRule),
+                                               kDescriptionFields<PutJob>, kKeyFields<PutJob>);
 
 struct PutKey : JobDescription {
   std::string tube;
   std::string key;
 };
-inline constexpr auto kPutKeyFields = joined(kInTubeFields<PutKey>, kDescriptionFields<PutKey>);
 template <>
-inline constexpr Shape kShape<PutKey> = {
-    .name = "KeyedJob", .fields = kPutKeyFields, .help = "No field is needed."};
+inline constexpr auto kFields<PutKey> = fields(Schema{"KeyedJob", "No field is needed."},
+                                               kInTubeFields<PutKey>, kDescriptionFields<PutKey>);
 
 // --- What other puts answer, too.
 

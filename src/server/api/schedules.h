@@ -19,18 +19,12 @@
 namespace carillon::server {
 
 template <>
-struct Words<queue::CatchUp> {
-  static constexpr std::array<std::string_view, 3> all = {"none", "last", "all"};
-};
+inline constexpr auto kWords<queue::CatchUp> = words("none", "last", "all");
 template <>
-struct Words<queue::Overlap> {
-  static constexpr std::array<std::string_view, 3> all = {"allow", "skip", "queue"};
-};
+inline constexpr auto kWords<queue::Overlap> = words("allow", "skip", "queue");
 enum class Gap : std::uint8_t { kSkip, kAfter };
 template <>
-struct Words<Gap> {
-  static constexpr std::array<std::string_view, 2> all = {"skip", "after"};
-};
+inline constexpr auto kWords<Gap> = words("skip", "after");
 
 // --- The job that a schedule puts, to read and to write.
 
@@ -44,25 +38,19 @@ struct ScheduledJob : Attributes {
   std::optional<queue::AtExpiry> at_expiry = {};
   std::optional<Bytes> body = {};
 };
-inline constexpr auto kScheduledJobFields = joined(
-    std::array{
-        field<&ScheduledJob::tube>("tube", "Where it is put.",
-                                   {.usual = "default", .form = &kTubeForm}),
-        field<&ScheduledJob::priority>("priority", "0 is the most urgent.", {.usual = "65536"}),
-        field<&ScheduledJob::ttr>(
-            "ttr", "How long a worker may hold it.",
-            {.least = queue::kMinTtr, .most = queue::kMaxTtr, .usual = "60s"}),
-        field<&ScheduledJob::group>("group", "Groups of a tube take turns.", {.form = &kKeyForm}),
-        field<&ScheduledJob::retry>("retry", "Its own policy, instead of the tube's."),
-        field<&ScheduledJob::expires_in>(
-            "expires_in", "This long after the job is due, no worker gets it any more.",
-            {.least = 1, .most = queue::kMaxScheduleSpan}),
-        field<&ScheduledJob::at_expiry>("at_expiry", "What becomes of it then.", {.usual = "drop"}),
-        field<&ScheduledJob::body>("body", "Up to 64 KiB. A list leaves it out.")},
-    kAttributeFields<ScheduledJob>);
 template <>
-inline constexpr Shape kShape<ScheduledJob> = {.name = "ScheduledJob",
-                                               .fields = kScheduledJobFields};
+inline constexpr auto kFields<ScheduledJob> = fields(
+    field<&ScheduledJob::tube>("Where it is put.", {.usual = "default", .form = &kTubeForm}),
+    field<&ScheduledJob::priority>("0 is the most urgent.", {.usual = "65536"}),
+    field<&ScheduledJob::ttr>("How long a worker may hold it.",
+                              {.least = queue::kMinTtr, .most = queue::kMaxTtr, .usual = "60s"}),
+    field<&ScheduledJob::group>("Groups of a tube take turns.", {.form = &kKeyForm}),
+    field<&ScheduledJob::retry>("Its own policy, instead of the tube's."),
+    field<&ScheduledJob::expires_in>("This long after the job is due, no worker gets it any more.",
+                                     {.least = 1, .most = queue::kMaxScheduleSpan}),
+    field<&ScheduledJob::at_expiry>("What becomes of it then.", {.usual = "drop"}),
+    field<&ScheduledJob::body>("Up to 64 KiB. A list leaves it out."),
+    kAttributeFields<ScheduledJob>);
 
 // --- Requests.
 
@@ -83,29 +71,24 @@ struct NewSchedule {
 inline constexpr Rule kScheduleTextRule{.least = 1, .most = queue::kMaxScheduleText};
 template <class Of>
 inline constexpr std::array kNewScheduleFields = {
-    field<&Of::name, Of>("name", "The schedule.", {.form = &kNameForm}),
-    field<&Of::cron, Of>("cron", "Five or six fields, or @daily; or write every.",
-                         kScheduleTextRule),
-    field<&Of::time_zone, Of>("time_zone", "Whose clocks cron means.",
+    field<&Of::name, Of>("The schedule.", {.form = &kNameForm}),
+    field<&Of::cron, Of>("Five or six fields, or @daily; or write every.", kScheduleTextRule),
+    field<&Of::time_zone, Of>("Whose clocks cron means.",
                               {.least = 1, .most = queue::kMaxScheduleText, .usual = "UTC"}),
-    field<&Of::gap, Of>("gap", "What a time of day does that the zone's clocks skip.",
-                        {.usual = "after"}),
-    field<&Of::every, Of>("every", "From one time to the next.",
+    field<&Of::gap, Of>("What a time of day does that the zone's clocks skip.", {.usual = "after"}),
+    field<&Of::every, Of>("From one time to the next.",
                           {.least = queue::kMinEvery, .most = queue::kMaxScheduleSpan}),
-    field<&Of::start, Of>("start", "The first time; without it, one period from now."),
-    field<&Of::catch_up, Of>("catch_up", "Which times fire that the server has missed.",
-                             {.usual = "last"}),
-    field<&Of::catch_up_window, Of>("catch_up_window", "How old they may be; goes with all.",
+    field<&Of::start, Of>("The first time; without it, one period from now."),
+    field<&Of::catch_up, Of>("Which times fire that the server has missed.", {.usual = "last"}),
+    field<&Of::catch_up_window, Of>("How old they may be; goes with all.",
                                     {.most = queue::kMaxScheduleSpan}),
-    field<&Of::overlap, Of>("overlap", "What a time does while the job before is there.",
-                            {.usual = "allow"}),
-    field<&Of::spread, Of>("spread", "Each job is due later by up to this.",
+    field<&Of::overlap, Of>("What a time does while the job before is there.", {.usual = "allow"}),
+    field<&Of::spread, Of>("Each job is due later by up to this.",
                            {.most = queue::kMaxScheduleSpan, .usual = "0s"}),
-    field<&Of::paused, Of>("paused", "It does not fire. Left out of a PUT: it stays as it is."),
-    field<&Of::job, Of>("job", "What is put each time.")};
+    field<&Of::paused, Of>("It does not fire. Left out of a PUT: it stays as it is."),
+    field<&Of::job, Of>("What is put each time.")};
 template <>
-inline constexpr Shape kShape<NewSchedule> = {.name = "NewSchedule",
-                                              .fields = kNewScheduleFields<NewSchedule>};
+inline constexpr auto kFields<NewSchedule> = fields(kNewScheduleFields<NewSchedule>);
 
 // Returns what the engine takes, and notes what is wrong or does not go together.
 queue::Schedule schedule_of(Reader& reader, const NewSchedule& asked);
@@ -113,11 +96,8 @@ queue::Schedule schedule_of(Reader& reader, const NewSchedule& asked);
 struct ScheduleName {
   std::string name;
 };
-inline constexpr std::array kScheduleNameFields = {
-    field<&ScheduleName::name>("name", "The schedule.")};
 template <>
-inline constexpr Shape kShape<ScheduleName> = {.name = "ScheduleName",
-                                               .fields = kScheduleNameFields};
+inline constexpr auto kFields<ScheduleName> = fields(field<&ScheduleName::name>("The schedule."));
 
 // --- Answers.
 
@@ -132,29 +112,25 @@ struct Schedule : NewSchedule {
   std::vector<std::string> next = {};
 };
 inline constexpr Rule kZonedRule{.format = "date-time"};
-inline constexpr auto kScheduleFields = joined(
-    kNewScheduleFields<Schedule>,
-    std::array{
-        field<&Schedule::broken>("broken", "Why cron or the zone cannot be read any more."),
-        field<&Schedule::fired>("fired", "Times that have put a job."),
-        field<&Schedule::skipped>("skipped", "Times that have put none."),
-        field<&Schedule::last_job>("last_job", "The job that was put last."),
-        field<&Schedule::last>("last", "The time for which it was put, in the zone.", kZonedRule),
-        field<&Schedule::waiting>("waiting", "The time that waits for the job before.", kZonedRule),
-        field<&Schedule::created>("created", "When it was made."),
-        field<&Schedule::next>("next", "The next five times, in the zone.", kZonedRule)});
 template <>
-inline constexpr Shape kShape<Schedule> = {.name = "Schedule", .fields = kScheduleFields};
+inline constexpr auto kFields<Schedule> =
+    fields(kNewScheduleFields<Schedule>,
+           field<&Schedule::broken>("Why cron or the zone cannot be read any more."),
+           field<&Schedule::fired>("Times that have put a job."),
+           field<&Schedule::skipped>("Times that have put none."),
+           field<&Schedule::last_job>("The job that was put last."),
+           field<&Schedule::last>("The time for which it was put, in the zone.", kZonedRule),
+           field<&Schedule::waiting>("The time that waits for the job before.", kZonedRule),
+           field<&Schedule::created>("When it was made."),
+           field<&Schedule::next>("The next five times, in the zone.", kZonedRule));
 
 struct SchedulePage {
   std::vector<Schedule> schedules = {};
   std::optional<std::string> next_page_token = {};
 };
-inline constexpr std::array kSchedulePageFields = {
-    field<&SchedulePage::schedules>("schedules", "By name, without the bodies of their jobs."),
-    field<&SchedulePage::next_page_token>("next_page_token", kNextPageHelp, kNextPageRule)};
 template <>
-inline constexpr Shape kShape<SchedulePage> = {.name = "SchedulePage",
-                                               .fields = kSchedulePageFields};
+inline constexpr auto kFields<SchedulePage> =
+    fields(field<&SchedulePage::schedules>("By name, without the bodies of their jobs."),
+           field<&SchedulePage::next_page_token>(kNextPageHelp, kNextPageRule));
 
 }  // namespace carillon::server

@@ -242,102 +242,34 @@ void kick_tube(RequestContext& x, const KickTube& asked) {
 
 // --- The rows.
 
-constexpr std::array kTubeRows = {
-    operation<list_tubes>({.method = "GET",
-                           .path = "/v1/tubes",
-                           .name = "listTubes",
-                           .tag = "tubes",
-                           .summary = "Lists tubes by name.",
-                           .rights = {Needs::kRead, Reach::kChecked},
-                           .appends = Appends::kNo,
-                           .problems = "400",
-                           .answer = &kShape<TubePage>}),
-
-    operation<list_groups>(
-        {.method = "GET",
-         .path = "/v1/tubes/{tube}/groups",
-         .name = "listGroups",
-         .tag = "tubes",
-         .summary = "Lists the groups of a tube, in the order in which they came.",
-         .rights = {Needs::kRead, Reach::kTube},
-         .appends = Appends::kNo,
-         .problems = "400 404",
-         .answer = &kShape<GroupPage>}),
-
-    operation<get_tube>({.method = "GET",
-                         .path = "/v1/tubes/{tube}",
-                         .name = "getTube",
-                         .tag = "tubes",
-                         .summary = "Shows the counts and the settings of a tube.",
-                         .rights = {Needs::kRead, Reach::kTube},
-                         .appends = Appends::kNo,
-                         .problems = "400 404",
-                         .answer = &kShape<Tube>}),
-
-    operation<patch_tube>(
-        {.method = "PATCH",
-         .path = "/v1/tubes/{tube}",
-         .name = "patchTube",
-         .tag = "tubes",
-         .summary =
-             "Changes the settings of a tube (RFC 7396), and makes the tube if it does not exist.",
-         .rights = {Needs::kAdmin, Reach::kTube},
-         .appends = Appends::kYes,
-         .audited_as = "tube:patch",
-         .problems = "400 415 422 503",
-         .answer = &kShape<Tube>}),
-
-    operation<pause_tube>({.method = "POST",
-                           .path = "/v1/tubes/{tube}:pause",
-                           .name = "pauseTube",
-                           .tag = "tubes",
-                           .summary = "No job goes out for a while. A restart ends a pause.",
-                           .rights = {Needs::kAdmin, Reach::kTube},
-                           .appends = Appends::kNo,
-                           .audited_as = "tube:pause",
-                           .problems = "400 404 422"}),
-
-    operation<resume_tube>({.method = "POST",
-                            .path = "/v1/tubes/{tube}:resume",
-                            .name = "resumeTube",
-                            .tag = "tubes",
-                            .summary = "Jobs go out again.",
-                            .rights = {Needs::kAdmin, Reach::kTube},
-                            .appends = Appends::kNo,
-                            .audited_as = "tube:resume",
-                            .problems = "400 404 422"}),
-
-    operation<kick_tube>(
-        {.method = "POST",
-         .path = "/v1/tubes/{tube}:kick",
-         .name = "kickTube",
-         .tag = "tubes",
-         .summary = "Makes buried jobs ready, or delayed jobs if no job is buried.",
-         .rights = {Needs::kAdmin, Reach::kTube},
-         .appends = Appends::kYes,
-         .audited_as = "tube:kick",
-         .problems = "400 404 422",
-         .answer = &kShape<Kicked>}),
-
-    operation<get_group>({.method = "GET",
-                          .path = "/v1/tubes/{tube}/groups/{group}",
-                          .name = "getGroup",
-                          .tag = "tubes",
-                          .summary = "Shows a group that has jobs or settings.",
-                          .rights = {Needs::kRead, Reach::kTube},
-                          .appends = Appends::kNo,
-                          .problems = "400 404",
-                          .answer = &kShape<Group>}),
-
-    operation<patch_group>({.method = "PATCH",
-                            .path = "/v1/tubes/{tube}/groups/{group}",
-                            .name = "patchGroup",
-                            .tag = "tubes",
-                            .summary = "Changes the settings of a group (RFC 7396).",
-                            .rights = {Needs::kAdmin, Reach::kTube},
-                            .appends = Appends::kYes,
-                            .audited_as = "group:patch",
-                            .problems = "400 415 422 503"})};
+constexpr auto kTubeRows = rows(
+    "tubes",
+    operation<list_tubes, TubePage>("GET /v1/tubes", {Needs::kRead, Reach::kChecked},
+                                    "Lists tubes by name."),
+    operation<list_groups, GroupPage>(
+        "GET /v1/tubes/{tube}/groups", {Needs::kRead, Reach::kTube},
+        "Lists the groups of a tube, in the order in which they came.", {.problems = "404"}),
+    operation<get_tube>("GET /v1/tubes/{tube}", {Needs::kRead, Reach::kTube},
+                        "Shows the counts and the settings of a tube.", {.problems = "404"}),
+    operation<patch_tube, Tube>(
+        "PATCH /v1/tubes/{tube}", {Needs::kAdmin, Reach::kTube},
+        "Changes the settings of a tube (RFC 7396), and makes the tube if it does not exist.",
+        {.appends = Appends::kYes, .audited_as = "tube:patch", .problems = "503"}),
+    operation<pause_tube>("POST /v1/tubes/{tube}:pause", {Needs::kAdmin, Reach::kTube},
+                          "No job goes out for a while. A restart ends a pause.",
+                          {.audited_as = "tube:pause", .problems = "404"}),
+    operation<resume_tube>("POST /v1/tubes/{tube}:resume", {Needs::kAdmin, Reach::kTube},
+                           "Jobs go out again.", {.audited_as = "tube:resume", .problems = "404"}),
+    operation<kick_tube, Kicked>(
+        "POST /v1/tubes/{tube}:kick", {Needs::kAdmin, Reach::kTube},
+        "Makes buried jobs ready, or delayed jobs if no job is buried.",
+        {.appends = Appends::kYes, .audited_as = "tube:kick", .problems = "404"}),
+    operation<get_group>("GET /v1/tubes/{tube}/groups/{group}", {Needs::kRead, Reach::kTube},
+                         "Shows a group that has jobs or settings.", {.problems = "404"}),
+    operation<patch_group>(
+        "PATCH /v1/tubes/{tube}/groups/{group}", {Needs::kAdmin, Reach::kTube},
+        "Changes the settings of a group (RFC 7396).",
+        {.appends = Appends::kYes, .audited_as = "group:patch", .problems = "503"}));
 
 }  // namespace
 
