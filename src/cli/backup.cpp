@@ -19,7 +19,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/wait.h"
-#include "server/api/checkpoints.h"
 #include "server/api/status.h"
 #include "server/text/duration.h"
 

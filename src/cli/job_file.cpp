@@ -14,7 +14,7 @@
 
 #include "cli/arguments.h"
 #include "cli/file_fields.h"
-#include "server/api/attributes.h"
+#include "server/api/job.h"
 #include "server/api/names.h"
 #include "server/text/json_text.h"
 

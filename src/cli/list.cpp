@@ -21,8 +21,8 @@
 #include "cli/commands.h"
 #include "cli/file_fields.h"
 #include "cli/output.h"
-#include "server/api/due.h"
 #include "server/api/filters.h"
+#include "server/api/reports.h"
 #include "server/text/timestamp.h"
 #include "server/text/visible_text.h"
 

@@ -21,7 +21,7 @@
 #include "cli/line_batches.h"
 #include "cli/output.h"
 #include "cli/wait.h"
-#include "server/api/attributes.h"
+#include "server/api/job.h"
 #include "server/api/jobs.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"

@@ -20,8 +20,8 @@
 #include "cli/terminal.h"
 #include "cli/top_view.h"
 #include "cli/wait.h"
-#include "server/api/due.h"
-#include "server/api/page.h"
+#include "server/api/filters.h"
+#include "server/api/reports.h"
 
 namespace carillon::cli {
 namespace {

@@ -19,7 +19,6 @@
 #include "server/api/idempotency_cache.h"
 #include "server/api/leases.h"
 #include "server/api/long_changes.h"
-#include "server/api/requests_in_flight.h"
 #include "server/api/tokens.h"
 #include "server/beanstalk/command.h"
 #include "server/disk_space.h"

@@ -20,7 +20,7 @@
 #include "cli/scripted_server.h"
 #include "queue/temporary_directory.h"
 #include "server/api/bulk.h"
-#include "server/api/due.h"
+#include "server/api/reports.h"
 #include "server/api/tubes.h"
 
 namespace carillon::cli {

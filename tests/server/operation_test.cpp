@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "operation_world.h"
-#include "server/api/openapi.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
 #include "test_server.h"

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/start_error.h"
-#include "server/api/caller.h"
 
 namespace carillon::server {
 namespace {

@@ -12,7 +12,6 @@
 #include "server/api/filters.h"
 #include "server/api/long_changes.h"
 #include "server/api/operation.h"
-#include "server/api/page.h"
 
 namespace carillon::server {
 

@@ -12,8 +12,8 @@
 
 #include "carillon/queue/engine.h"
 #include "server/api/operations.h"
-#include "server/api/preconditions.h"
 #include "server/api/problem.h"
+#include "server/api/request.h"
 #include "server/push/signature.h"
 #include "server/push/webhook.h"
 #include "server/text/duration.h"

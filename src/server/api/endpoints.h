@@ -11,7 +11,7 @@
 
 #include "carillon/queue/endpoint.h"
 #include "server/api/field.h"
-#include "server/api/page.h"
+#include "server/api/filters.h"
 #include "server/push/pusher.h"
 #include "server/push/target_url.h"
 

@@ -1,4 +1,4 @@
-// Filters: which jobs of a tube a request means, and where the next page or step begins.
+// Lists: which jobs of a tube a request means, and where the next page or step begins.
 //
 //   {"tube":"mail","state":"buried,dead","key_prefix":"order-","due_before":"2030-01-01T00:00:00Z"}
 #pragma once
@@ -66,5 +66,33 @@ inline constexpr auto kFields<TubeFilter> = fields(
         "Buried jobs with this reason, as GET /v1/tubes/TUBE/dead lists them, e.g. exit "
         "status 3: no such file.",
         {.least = 1}));
+
+// --- Lists in pages: the page that a request asks for, and where the next page begins.
+//
+//   GET /v1/tubes?page_size=50&page_token=mail
+//   {"tubes":[...],"next_page_token":"news"}
+
+inline constexpr std::uint64_t kMostListed = 1'000;
+inline constexpr std::uint64_t kUsuallyListed = 100;
+
+inline constexpr std::string_view kPageSizeHelp = "At most this many items in the page.";
+inline constexpr Rule kPageSizeRule{.least = 1, .most = kMostListed, .usual = "100"};
+inline constexpr std::string_view kPageTokenHelp =
+    "What an answer calls next_page_token: the list goes on there.";
+inline constexpr std::string_view kNextPageHelp =
+    "Where the next page begins. Null: this is the last page.";
+inline constexpr Rule kNextPageRule{.shows_null = true};
+inline constexpr std::string_view kIncompleteHelp =
+    "Jobs may be missing, because a file of the server is damaged.";
+
+// Request for a list in the order of names.
+struct ListByName {
+  std::uint32_t page_size = kUsuallyListed;
+  std::string page_token;
+};
+template <>
+inline constexpr auto kFields<ListByName> = fields(field<&ListByName::page_size>(kPageSizeHelp,
+                                                                                 kPageSizeRule),
+                                                   field<&ListByName::page_token>(kPageTokenHelp));
 
 }  // namespace carillon::server

@@ -10,8 +10,8 @@
 //
 // The engine stores the key of a put with its jobs, in one append, for 24 h (queue::BatchOrder). So
 // the same request puts no more jobs, also after a crash, and gets the same answer. Answers to
-// other requests, and to a put that was ignored, are kept in memory (idempotency_cache.h). If the
-// same request comes before the first one is answered, it is refused (requests_in_flight.h).
+// other requests, and to a put that was ignored, are kept in memory. If the
+// same request comes before the first one is answered, it is refused (idempotency_cache.h).
 // Source: draft-ietf-httpapi-idempotency-key-header.
 #pragma once
 
@@ -20,10 +20,10 @@
 #include <string_view>
 
 #include "carillon/queue/commands.h"
+#include "server/api/idempotency_cache.h"
 #include "server/api/problem.h"
-#include "server/api/reply.h"
+#include "server/api/request.h"
 #include "server/api/request_context.h"
-#include "server/api/requests_in_flight.h"
 
 namespace carillon::server {
 

@@ -9,7 +9,6 @@
 
 #include "server/api/filters.h"
 #include "server/api/job.h"
-#include "server/api/page.h"
 
 namespace carillon::server {
 

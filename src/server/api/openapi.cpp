@@ -1,5 +1,5 @@
-// Makes OpenAPI from rows (openapi.h).
-#include "server/api/openapi.h"
+// Makes OpenAPI from rows (operations.h).
+#include "server/api/operations.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "server/api/json_body.h"
+#include "server/api/request.h"
 
 namespace carillon::server {
 

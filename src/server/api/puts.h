@@ -1,9 +1,12 @@
-// Jobs that are put, one by a request: what is asked for, and what each put answers.
+// Puts, of one job or of a batch: what is asked for, and what is told.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "carillon/queue/engine.h"
 #include "carillon/queue/never_runs.h"
@@ -31,25 +34,15 @@ template <>
 inline constexpr auto kFields<PutKey> = fields(Schema{"KeyedJob", "No field is needed."},
                                                kInTubeFields<PutKey>, kDescriptionFields<PutKey>);
 
-// --- What other puts answer, too.
+// --- What other changes of jobs answer, too.
 
-// Says that a job has the put's key, or had it and is done: in words, and as the answer.
-std::string told_of_key(const queue::PutOutcome& put);
-Problem taken(const ProblemKind& kind, const queue::PutOutcome& put);
-
-// Returns why the body is too large for a job; an empty text if it is not.
-std::string size_fault(const RequestContext& x, std::string_view body);
-void require_size(const RequestContext& x, std::string_view body);  // throws Problem
+// Throws Problem if the body is too large for a job.
+void require_size(const RequestContext& x, std::string_view body);
 // Says which field of the job at `at` makes it due, or expire, after queue::kLastDue. Only the
 // times of the order count.
 Problem too_far(RequestContext& x, const queue::PutOrder& order, const std::string& at = "");
 // Returns the problem of a job that expires before it is due.
 Problem never_runs(const queue::NeverRuns& refused, bool is_moment, const std::string& at = "");
-// The rate for puts of the tube names[0] in words, and the problem that a put has to wait for it.
-std::string told_rate(RequestContext& x);
-Problem too_fast(RequestContext& x, queue::Millis wait);
-// Says that the tube names[0] takes no jobs.
-Problem drains(const RequestContext& x);
 
 // 201 for a new job, and 200 for one that was replaced, with the job as it was put. If the key is
 // taken: 200 with the job that has it, as it is, if the put asked to be left out then
@@ -57,7 +50,36 @@ Problem drains(const RequestContext& x);
 // Throws Problem. REQUIRES: the order was that of order_of() (idempotency.h).
 Reply reply_to_put(RequestContext& x, const queue::BatchOutcome& batch);
 
-// The header of an answer that is given again.
-inline constexpr std::string_view kReplayed = "Idempotent-Replayed";
+// --- Batches: up to a thousand jobs that are put together, all or none.
+
+struct PutJobs {
+  std::string tube;
+  Unread<NewJob> jobs;
+};
+template <>
+inline constexpr auto kFields<PutJobs> =
+    fields(Schema{"Batch"}, field<&PutJobs::tube>("The tube.", kTubeRule),
+           field<&PutJobs::jobs>("What is put.", {.least = 1, .most = kMaxBatch, .needed = true}));
+
+struct JobOfBatch {
+  std::uint32_t status = 0;
+  std::uint64_t id = 0;
+  std::optional<KeyState> state;
+  std::optional<std::string> detail;
+};
+template <>
+inline constexpr auto kFields<JobOfBatch> =
+    fields(field<&JobOfBatch::status>("201: a new job; 200: one that had the key.",
+                                      {.least = 200, .most = 201}),
+           field<&JobOfBatch::id>("Its number."),
+           field<&JobOfBatch::state>("What the job is that has the key."),
+           field<&JobOfBatch::detail>("Why it was not put."));
+
+struct PutTogether {
+  std::vector<JobOfBatch> jobs;
+};
+template <>
+inline constexpr auto kFields<PutTogether> =
+    fields(Schema{"BatchReply"}, field<&PutTogether::jobs>("What became of each, in their order."));
 
 }  // namespace carillon::server

@@ -1,11 +1,17 @@
-// A request to the API, independent of the connection that brought it.
+// A request to the API and the answer to it, independent of the connection that brought it.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "carillon/queue/store.h"
+#include "server/net/bodies.h"
 
 namespace carillon::server {
 
@@ -30,5 +36,54 @@ struct Request {
   std::string_view media_type() const;
   std::string_view asked(std::string_view name) const;
 };
+
+// --- The answer to a request, before it becomes bytes.
+//
+//   Reply reply{.status = 201, .body = R"({"id":17})", .headers = {{"Location", "/v1/jobs/17"}}};
+
+inline constexpr std::string_view kJsonType = "application/json";
+inline constexpr std::string_view kBytesType = "application/octet-stream";
+inline constexpr std::string_view kProblemJson = "application/problem+json";
+
+// A stored body that is larger than a piece (queue::kBodyPiece). Reply::body is the first piece;
+// the session reads and sends the others.
+struct LargeReply {
+  queue::JobId job = 0;
+  BodyName next;  // which piece is next
+  std::uint64_t bytes = 0;
+  std::uint64_t sent = 0;
+};
+
+struct Reply {
+  unsigned status = 200;
+  std::string_view type = kJsonType;  // the type of the body; not sent without a body
+  std::string body = {};
+  std::vector<std::pair<std::string_view, std::string>> headers = {};
+  // The reply may leave when the store's appends up to this one are durable.
+  queue::Sequence durable_at = 0;
+  std::optional<LargeReply> large = {};
+};
+
+// --- If-Match and If-None-Match (RFC 9110, 13.1) for things without entity tags: schedules and
+// endpoints. With them a PUT only creates, or only changes.
+//
+//   require_preconditions(x.request, before.has_value(), "the schedule report");
+//
+// `If-None-Match: *` is for a thing that is not there, `If-Match: *` for one that is; no thing has
+// a tag that If-Match names. For jobs, which have tags, see jobs.h.
+
+// Throws Problem (412) if a precondition fails.
+void require_preconditions(const Request& request, bool is_there, std::string_view what);
+
+// --- The JSON that is the body of a request, within limits.
+//
+//   boost::json::object job = parse_object(request.body);
+
+// The most values in the JSON of a request, and in that of a batch of jobs.
+inline constexpr std::size_t kMostParts = 1'000;
+inline constexpr std::size_t kMostPartsOfBatch = 20'000;
+
+// Returns the object that the text is. Throws Problem.
+boost::json::object parse_object(std::string_view text, std::size_t most_parts = kMostParts);
 
 }  // namespace carillon::server

@@ -11,9 +11,9 @@
 #include "carillon/queue/engine.h"
 #include "server/api/idempotency.h"
 #include "server/api/operations.h"
-#include "server/api/preconditions.h"
 #include "server/api/problem.h"
 #include "server/api/puts.h"
+#include "server/api/request.h"
 #include "server/text/calendar.h"
 
 namespace carillon::server {

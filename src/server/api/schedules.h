@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "carillon/queue/schedule.h"
-#include "server/api/attributes.h"
 #include "server/api/field.h"
+#include "server/api/filters.h"
 #include "server/api/job.h"
 #include "server/api/limits.h"
 #include "server/api/names.h"
-#include "server/api/page.h"
 
 namespace carillon::server {
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "carillon/queue/engine.h"
+#include "carillon/queue/store.h"
 #include "server/api/operations.h"
+#include "server/api/problem.h"
 
 namespace carillon::server {
 
@@ -73,6 +75,25 @@ Audit get_audit(RequestContext& x, const GetAudit& asked) {
 // Probes have no token.
 constexpr Rights kOpen{Needs::kNothing, Reach::kNoTube};
 
+// --- A checkpoint that lasts as long as the connection of its client.
+
+void create_checkpoint(RequestContext& x, const AskedNothing&) {
+  using Begun = CheckpointLease::Begun;
+  const Begun begun = x.service().checkpoint().begin(x.client());
+  if (begun == Begun::kInMemory) {
+    throw Problem(kConflict,
+                  "the server keeps its jobs in memory alone: there are no files to copy");
+  }
+  if (begun == Begun::kBusy) throw Problem(kConflict, "another backup is running");
+  x.changed_nothing = true;  // nobody has it when this client has gone
+  x.await_checkpoint([](RequestContext& then, const CheckpointResult& result) {
+    if (!result.checkpoint) throw queue::StoreError(result.error);
+    answer(then, Checkpoint{.number = result.checkpoint->number, .path = result.checkpoint->path});
+  });
+}
+
+// --- The rows.
+
 constexpr auto kStatusRows = rows(
     "server", operation<get_health, Health>("GET /healthz", kOpen, "The server answers."),
     operation<get_readiness, Health>("GET /readyz", kOpen, "The server takes jobs.",
@@ -83,7 +104,11 @@ constexpr auto kStatusRows = rows(
                                     "The samples of the last busy seconds, the oldest first.",
                                     {.problems = "503"}),
     operation<get_audit>("GET /v1/audit", {Needs::kAdmin, Reach::kAllTubes},
-                         "The last actions of operators, the newest first.", {.problems = "503"}));
+                         "The last actions of operators, the newest first.", {.problems = "503"}),
+    operation<create_checkpoint, Checkpoint>(
+        "POST /v1/checkpoint", {Needs::kAdmin, Reach::kAllTubes},
+        "Makes a checkpoint of all jobs, which is kept until this connection closes.",
+        {.audited_as = "checkpoint", .problems = "400 409"}));
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 
 #include "server/api/feed.h"
 #include "server/api/field.h"
+#include "server/api/operation.h"
 #include "server/api/tubes.h"
 
 namespace carillon::server {
@@ -182,5 +183,17 @@ struct Audit {
 };
 template <>
 inline constexpr auto kFields<Audit> = fields(field<&Audit::actions>("The newest first."));
+
+// --- A checkpoint: the files of all jobs at one moment, which a backup copies
+// (net/checkpoint_lease.h).
+
+struct Checkpoint {
+  std::uint64_t number = 0;
+  std::string path;
+};
+template <>
+inline constexpr auto kFields<Checkpoint> =
+    fields(field<&Checkpoint::number>("The last change that is in it."),
+           field<&Checkpoint::path>("Its directory, on the server's machine."));
 
 }  // namespace carillon::server

@@ -10,9 +10,9 @@
 
 #include "carillon/queue/engine_stats.h"
 #include "server/api/field.h"
+#include "server/api/filters.h"
 #include "server/api/limits.h"
 #include "server/api/operation.h"
-#include "server/api/page.h"
 #include "server/api/problem.h"
 
 namespace carillon::server {

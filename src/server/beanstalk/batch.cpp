@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <unordered_set>
 
-#include "server/api/key_owner.h"
+#include "server/api/names.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
 #include "server/beanstalk/option_values.h"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "carillon/require.h"
-#include "server/api/attributes.h"
+#include "server/api/job.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/option_values.h"
 

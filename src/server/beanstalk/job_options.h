@@ -20,7 +20,7 @@
 //   on-conflict    reject, ignore, replace, keep-due or debounce                 put
 //   key-window     a duration                                                    put
 //   group          as a key                                                      put
-//   attributes     a JSON object without a space (server/api/attributes.h)       put patch
+//   attributes     a JSON object without a space (server/api/job.h)       put patch
 //   body           how many bytes the new body has, which follows                patch
 //   max-attempts   0 (no last one) to 4294967295                                 put fail
 //   backoff        a duration, or the first and the longest: 1s..1h              put

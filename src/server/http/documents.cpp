@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/openapi.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
 #include "server/http/routes.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/reply.h"
+#include "server/api/request.h"
 
 namespace carillon::server::http {
 

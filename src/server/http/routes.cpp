@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "server/api/json_body.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
+#include "server/api/request.h"
 #include "server/http/request_reader.h"
 
 namespace carillon::server::http {
