@@ -27,6 +27,7 @@
 #include <queue>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/log_throttle.h"
@@ -34,24 +35,51 @@
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
 #include "carillon/queue/store.h"
+#include "carillon/require.h"
 #include "server/alarm.h"
-#include "server/clock_steps.h"
-#include "server/net/acceptor.h"
+#include "server/loop_warnings.h"
 #include "server/net/body_thread.h"
 #include "server/net/connection.h"
-#include "server/net/connection_list.h"
 #include "server/net/fair_queue.h"
 #include "server/net/hang_up_watch.h"
-#include "server/net/memory_warnings.h"
+#include "server/net/listening_socket.h"
 #include "server/net/stall_watch.h"
 #include "server/net/tls_context.h"
 #include "server/push/pusher.h"
-#include "server/schedule_log.h"
 #include "server/server.h"
 #include "server/service.h"
-#include "server/slow_syncs.h"
 
 namespace carillon::server {
+
+// The connections that want the same thing of the event loop in its turn (to be flushed, or read),
+// each once, in the order in which they asked.
+class ConnectionList {
+ public:
+  // `listed` is the member of Connection that is true while the connection is in this list.
+  explicit ConnectionList(bool Connection::*listed) : listed_(listed) {}
+
+  bool empty() const { return connections_.empty(); }
+  std::size_t size() const { return connections_.size(); }
+
+  // Does nothing if the connection is in the list already. O(1).
+  void add(Connection& connection) {
+    if (std::exchange(connection.*listed_, true)) return;
+    connections_.push_back(connection.shared_from_this());
+  }
+
+  // Takes the first connection out. REQUIRES: there is one.
+  std::shared_ptr<Connection> take_first() {
+    CARILLON_REQUIRE(!connections_.empty());
+    std::shared_ptr<Connection> first = std::move(connections_.front());
+    connections_.pop_front();
+    (*first).*listed_ = false;
+    return first;
+  }
+
+ private:
+  bool Connection::*const listed_;
+  std::deque<std::shared_ptr<Connection>> connections_;
+};
 
 class EventLoop final : private Connection::Owner {
  public:

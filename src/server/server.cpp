@@ -28,8 +28,7 @@
 #include "server/data_exposure.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
-#include "server/net/memory_reserve.h"
-#include "server/net/memory_shares.h"
+#include "server/net/memory.h"
 
 namespace carillon::server {
 namespace {

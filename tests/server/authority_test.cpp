@@ -1,6 +1,6 @@
 // Hosts and URLs, taken apart.
 
-#include "server/text/authority.h"
+#include "server/text/address.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The log has a line when jobs stay on disk for want of room, and none before.
 
-#include "server/net/memory_warnings.h"
+#include "server/loop_warnings.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>

@@ -1,6 +1,6 @@
 // The log tells what schedules skip, and drowns in none of it.
 
-#include "server/schedule_log.h"
+#include "server/loop_warnings.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>

@@ -1,5 +1,5 @@
-// How long syncs take (src/server/slow_syncs.h).
-#include "server/slow_syncs.h"
+// How long syncs take (src/server/loop_warnings.h).
+#include "server/loop_warnings.h"
 
 #include <gtest/gtest.h>
 

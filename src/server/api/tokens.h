@@ -102,7 +102,8 @@ class Tokens {
 //   caller.lacks({Needs::kPut, Reach::kTube});     // why it may not; an empty text if it may
 //   caller.lacks_tube("mail");
 //
-// A server without tokens allows every client everything.
+// A server without tokens allows every client everything. Thread safety: none; a Caller belongs to
+// its session.
 
 // The scope that a command or request needs. kNothing: no token. kToken: a token with any scope.
 enum class Needs : std::uint8_t { kNothing, kToken, kRead, kPut, kWork, kAdmin };

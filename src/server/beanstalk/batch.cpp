@@ -10,7 +10,6 @@
 #include "server/api/names.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
-#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {

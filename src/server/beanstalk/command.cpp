@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "carillon/require.h"
-#include "server/beanstalk/option_values.h"
+#include "server/beanstalk/job_options.h"
 
 namespace carillon::server::beanstalk {
 namespace {

@@ -122,7 +122,7 @@ struct Command {
   std::string_view tube;
   // The key, if the verb names a job by its key. Points like `tube`.
   std::string_view key;
-  std::string_view options;  // name=value, separated by spaces (option_values.h); as `tube`
+  std::string_view options;  // name=value, separated by spaces (job_options.h); as `tube`
 };
 
 // Returns the longest line that a command which begins with `bytes` may have, with its CR LF.

@@ -22,7 +22,7 @@
 // discarded, and take_body() gives the job to the engine and adds the reply.
 //
 // Tokens. If the server has tokens, the client shows one with `auth` before all others. Each verb
-// says what the token must allow: session_verbs.cpp, session_rights.cpp.
+// says what the token must allow: session_verbs.cpp.
 //
 // Large bodies (more than queue::kBodyPiece bytes) go in pieces both ways. So a large body takes no
 // more memory than a piece, and no step takes long: put_piece(), go_on_sending().

@@ -1,11 +1,19 @@
-// The commands that name a job by its id or key: cancel-job, patch-job and peek-job (session.h).
+// The commands that take more than one call of the engine (session.h). First those that name a job
+// by its id or key: cancel-job, patch-job and peek-job.
+#include <fmt/format.h>
+
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "server/api/feed.h"
 #include "server/beanstalk/session.h"
+#include "server/beanstalk/stats.h"
 
 namespace carillon::server::beanstalk {
+
 std::optional<queue::JobId> Session::named_job(const Command& c) {
   return c.key.empty() ? c.id : service_.engine().job_with_key(client_, c.key);
 }
@@ -67,6 +75,141 @@ void Session::patch_job(std::optional<std::string_view> body) {
                              .attributes = attributes};
     answers_.change(service_.engine().patch(now, *id, patch), "PATCHED ", *id);
   });
+}
+
+// --- The commands about attempts: fail-job and touch-job.
+
+namespace {
+
+// The longest text of an error, which comes as a body. The engine keeps its beginning.
+constexpr std::uint32_t kMaxErrorText = 64 << 10;
+
+}  // namespace
+
+void Session::begin_fail(const Command& c) {
+  try {
+    options_ = parse_job_options(c.options, OptionsOf::kFail);
+  } catch (const std::invalid_argument& error) {
+    return refuse_options(c.bytes, error.what());
+  }
+  if (c.bytes > kMaxErrorText) return discard_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
+  if (!has_room_for_body(c.bytes, c.bytes)) return;
+  pending_ = c;
+  reader_.expect_body(c.bytes);
+}
+
+void Session::fail_job(std::string_view error) {
+  answers_.or_failure([&] {
+    const queue::Now now = service_.now();
+    queue::Engine& engine = service_.engine();
+    if (options_.delay && !engine.fits(now, *options_.delay)) return replies_.add(0, kOutOfRange);
+    const queue::FailOutcome outcome = engine.fail(client_, now, pending_.id,
+                                                   {.error = error,
+                                                    .priority = options_.priority,
+                                                    .delay = options_.delay,
+                                                    .max_attempts = options_.max_attempts});
+    answers_.failed_attempt(outcome, pending_.id);
+  });
+}
+
+void Session::touch_job(const Command& c) {
+  queue::Engine& engine = service_.engine();
+  const queue::Outcome outcome = engine.touch(client_, service_.now(), c.id);
+  answers_.done(outcome, engine.cancel_asked(client_, c.id) ? "CANCEL_ASKED\r\n" : "TOUCHED\r\n");
+}
+
+// --- The commands list-tubes and list-tubes-watched.
+
+void Session::list_tubes(const Command&) {
+  begin_listing();
+}
+
+// The length of the list is answered first, and its items follow in the next steps.
+void Session::begin_listing() {
+  const queue::TubeListSize size = service_.engine().list_tubes(client_);
+  left_ = size.tubes;
+  state_ = State::kListing;
+  if (!caller_.may_use_all_tubes()) {
+    reply_ = kListHead;
+    return;
+  }
+  const std::uint64_t bytes =
+      kListHead.size() + size.tubes * (kItemHead.size() + 1) + size.name_bytes;
+  replies_.add(0, "OK ", bytes, kEnd, kListHead);
+}
+
+// For a token that is good for some tubes only: the list is answered when its length is known.
+void Session::go_on_choosing() {
+  const auto names = service_.engine().next_tubes(client_);
+  if (!names) return begin_listing();  // too many tubes were forgotten meanwhile
+  for (const std::string& name : *names)
+    if (caller_.may_use(name)) reply_.append(kItemHead).append(name).append("\n");
+  left_ -= names->size();
+  const bool has_memory = may_hold(reply_.size(), kOwnReplies);
+  if (left_ > 0 && has_memory) return;
+  state_ = State::kInput;
+  has_memory ? answers_.yaml(0, reply_) : answers_.out_of_memory(kMemoryIsUsed);
+  reply_ = {};
+}
+
+void Session::go_on_listing() {
+  if (!caller_.may_use_all_tubes()) return go_on_choosing();
+  const auto names = service_.engine().next_tubes(client_);
+  if (!names) return close();
+  for (const std::string& name : *names) {
+    replies_.add_to_last(kItemHead);
+    replies_.add_to_last(name);
+    replies_.add_to_last("\n");
+  }
+  left_ -= names->size();
+  if (left_ > 0) return;
+  replies_.add_to_last(kEnd);
+  state_ = State::kInput;
+}
+
+// Up to 2 MB.
+void Session::list_watched(const Command&) {
+  const std::string list = list_yaml(service_.engine().watched(client_));
+  count_memory();
+  if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
+    return answers_.out_of_memory(kMemoryIsUsed);
+  answers_.yaml(0, list);
+}
+
+// --- Session: kicks and pauses, and how they get into the audit.
+
+void Session::audit(std::string_view action, std::string_view target, std::string outcome) {
+  service_.feed().tell({.at = service_.last_now().utc_ns / 1'000'000,
+                        .who = caller_.shown_as(service_.engine().name_of(client_)),
+                        .action = std::string(action),
+                        .target = std::string(target),
+                        .outcome = std::move(outcome)});
+}
+
+void Session::go_on_kicking() {
+  try {
+    service_.engine().kick(client_, service_.now(), kick_);
+    if (!kick_.done) return;
+    if (!kick_.error.empty()) service_.report_store_failure(kick_.error);
+    answer_kick();
+  } catch (const queue::StoreError& error) {
+    answers_.store_failure(error.what());
+  }
+  state_ = State::kInput;
+}
+
+void Session::answer_kick() {
+  replies_.add(kick_.durable_at, "KICKED ", kick_.kicked, kEnd);
+  if (kick_.kicked > 0) {
+    audit("tube:kick", service_.engine().tube_in_use(client_),
+          fmt::format("kicked {}", kick_.kicked));
+  }
+}
+
+void Session::pause(const Command& c) {
+  if (!service_.engine().pause(service_.now(), c.tube, c.delay)) return answers_.not_found();
+  replies_.add(0, "PAUSED\r\n");
+  audit(c.delay > 0 ? "tube:pause" : "tube:resume", c.tube, "done");
 }
 
 }  // namespace carillon::server::beanstalk

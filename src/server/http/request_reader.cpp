@@ -17,7 +17,7 @@
 
 #include "carillon/require.h"
 #include "server/api/problem.h"
-#include "server/text/authority.h"
+#include "server/text/address.h"
 
 namespace carillon::server::http {
 

@@ -6,17 +6,55 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "server/api/feed.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
 #include "server/api/request.h"
 #include "server/http/request_reader.h"
+#include "server/metrics/metrics.h"
 
 namespace carillon::server::http {
 
 namespace {
+
+// --- What is no row of the API: it is not JSON, or has no end.
+
+// The text for Prometheus.
+void scrape_on(RequestContext& x, const std::shared_ptr<metrics::Scrape>& scrape) {
+  if (!scrape->look()) return x.later([scrape](RequestContext& then) { scrape_on(then, scrape); });
+  x.answer({.type = metrics::Exposition::kContentType, .body = scrape->text()});
+}
+
+void answer_metrics(RequestContext& x) {
+  scrape_on(x, std::make_shared<metrics::Scrape>(x.service(), x.client()));
+}
+
+// A new page gets the newest event at once. A page that connects again gets the events that it has
+// missed, as far as the server keeps them.
+void tell_events(RequestContext& x) {
+  const Feed& feed = x.service().feed();
+  std::string_view id = x.request.header("last-event-id");
+  if (id.empty()) id = x.request.asked("last_event_id");
+  const std::uint64_t newest = feed.newest();
+  std::uint64_t after = newest == 0 ? 0 : newest - 1;
+  if (!id.empty()) {
+    const auto number = feed.number_of(id);
+    if (!number) throw Problem(kBadRequest, fmt::format("\"{}\": not the id of an event", id));
+    after = std::min(*number, newest);
+  }
+  if (feed.is_full()) {
+    throw Problem(kNoMemory, fmt::format("{} clients listen to events, and no more may",
+                                         Feed::kMostListeners));
+  }
+  x.tell_events(after);
+}
+
+// --- The routes.
 
 // Anybody may read the description of the API.
 constexpr Rights kOpen{Needs::kNothing, Reach::kNoTube};

@@ -49,15 +49,7 @@ Match find_route(std::string_view method, std::string_view path);
 // a body that is neither empty nor {}. For a row, read_request() does so.
 void check_input(const Route& route, const Request& request);
 
-// The functions, by file.
-
-// status.cpp
-void answer_metrics(RequestContext& x);
-
-// feed.cpp
-void tell_events(RequestContext& x);
-
-// documents.cpp
+// The functions of documents.cpp.
 void answer_openapi(RequestContext& x);
 void answer_docs(RequestContext& x);
 void answer_console(RequestContext& x);

@@ -14,7 +14,6 @@
 #include "server/http/routes.h"
 #include "server/http/session.h"
 #include "server/text/address.h"
-#include "server/text/authority.h"
 
 namespace carillon::server::http {
 

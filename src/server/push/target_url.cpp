@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "server/text/address.h"
-#include "server/text/authority.h"
 
 namespace carillon::server::push {
 

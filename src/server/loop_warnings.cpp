@@ -1,16 +1,96 @@
-// The line of each event (schedule_log.h).
-#include "server/schedule_log.h"
+// What the event loop logs (loop_warnings.h).
+#include "server/loop_warnings.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "server/text/timestamp.h"
 
 namespace carillon::server {
+
+namespace {
+
+constexpr std::uint64_t kSlowNs = 1'000'000'000;
+
+}  // namespace
+
+std::optional<std::uint64_t> SlowSyncs::observe(std::uint64_t mono_ns, queue::Sequence requested,
+                                                queue::Sequence durable) {
+  std::optional<std::uint64_t> took;
+  if (pending_ && durable >= pending_->sequence) {
+    took = mono_ns - pending_->since_ns;
+    if (*took >= kSlowNs && throttle_.pass(mono_ns)) {
+      spdlog::warn("the disk is slow: replies waited {:.1f} s for a sync",
+                   static_cast<double>(*took) / 1e9);
+    }
+    pending_.reset();
+  }
+  if (!pending_ && requested > durable) pending_ = {requested, mono_ns};
+  return took;
+}
+
+// --- ClockSteps.
+
+namespace {
+
+constexpr std::int64_t kLoggedMs = 1'000;
+
+}  // namespace
+
+void ClockSteps::observe(const queue::Engine& engine) {
+  const std::int64_t step = engine.clock_moved() - logged_;
+  if (std::abs(step) < kLoggedMs) return;
+  logged_ += step;
+  const double seconds = static_cast<double>(std::abs(step)) / 1e3;
+  if (step > 0) {
+    return spdlog::warn(
+        "the wall clock was set forward by {:g} s: jobs that are due by the new time are ready; a "
+        "delay still lasts as long as was asked for",
+        seconds);
+  }
+  spdlog::warn(
+      "the wall clock was set back by {:g} s: jobs that are due later by the new time wait for it; "
+      "a delay still lasts as long as was asked for",
+      seconds);
+}
+
+// --- MemoryWarnings.
+
+void MemoryWarnings::observe(std::uint64_t mono_ns, const queue::Engine& engine) {
+  constexpr std::uint64_t kPeriodNs = 1'000'000'000;
+  if (mono_ns - looked_ns_ < kPeriodNs) return;
+  looked_ns_ = mono_ns;
+  const queue::EngineStats stats = engine.stats();
+  const std::size_t loaded = stats.jobs.loaded - stats.jobs.reserved;
+  look(loaded_is_full_, stats.tubes_without_room > 0, loaded, limits_.max_loaded,
+       "ready and delayed jobs are in memory, of {} at most (see --memory): tubes that have more "
+       "keep them on disk until there is room");
+  // A client may reserve as many jobs as are free, so one client alone can have half of them. So
+  // half counts as full.
+  const std::size_t reserved = stats.jobs.reserved;
+  const std::size_t most = limits_.max_reserved;
+  look(reserved_is_full_, reserved >= most / 2 - most / 20, reserved, most,
+       "jobs are reserved, of {} at most (see --memory): clients that have many wait for more");
+}
+
+// Logs again only after three quarters were free meanwhile.
+void MemoryWarnings::look(bool& full, bool now_full, std::size_t used, std::size_t most,
+                          std::string_view line) {
+  if (full) {
+    full = now_full || used > most / 4;
+  } else if (now_full) {
+    full = true;
+    spdlog::warn(fmt::runtime("{} " + std::string(line)), used, most);
+  }
+}
+
+// --- The line of each event.
+
 namespace {
 
 using What = queue::ScheduleEvent::What;
