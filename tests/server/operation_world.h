@@ -1,7 +1,9 @@
 // OperationWorld: a server without sockets, with what the samples of operations.json name.
 //
-// operations.json is the only table of samples. It has an operation by its name, and only what its
-// row in src/server/api does not tell:
+// operations.json is the only table of samples. It has each operation by its name, with its scope,
+// and what its row in src/server/api does not tell:
+//   scope      the scope that it needs (none: "")
+//   of_no_tube a token that is good for another tube may ask for it
 //   path       what is sent instead of the path of the row with the names below
 //   body       what is sent; nothing without it
 //   before     requests before it
