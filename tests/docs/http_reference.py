@@ -125,7 +125,8 @@ class Document:
         scopes = [one["token"][0] for one in operation.get("security", []) if "token" in one]
         yield f"### {operation['operationId']}"
         yield ""
-        yield f"`{method.upper()} {path}`" + (f" · scope `{scopes[0]}`" if scopes else "")
+        audited = f" · audited as `{operation['x-audit']}`" if "x-audit" in operation else ""
+        yield f"`{method.upper()} {path}`" + (f" · scope `{scopes[0]}`" if scopes else "") + audited
         yield ""
         yield operation["summary"]
         yield ""

@@ -243,6 +243,7 @@ json::object describe_one(const Operation& operation, json::object& schemas) {
   }
   told["tags"] = json::array{json::value(operation.tag)};
   told["summary"] = operation.summary;
+  if (!operation.audited_as.empty()) told["x-audit"] = operation.audited_as;
   told["parameters"] = parameters_of(operation, schemas);
   if (operation.has_body()) {
     const Shape& shape = *operation.request;
