@@ -66,6 +66,12 @@ TEST(CommandLine, WithoutArgumentsItListsEveryCommandWithAnExample) {
   EXPECT_EQ(run_line({"-h"}).out, ended.out);
 }
 
+std::string all_commands() {
+  std::string all;
+  for (const Command& command : kCommands) all.append(all.empty() ? "" : ", ").append(command.name);
+  return all;
+}
+
 TEST(CommandLine, HelpOfACommand) {
   EXPECT_EQ(run_line({"help", "put"}).out, run_line({"put", "--help"}).out);
   for (const auto& line :
@@ -76,11 +82,7 @@ TEST(CommandLine, HelpOfACommand) {
     EXPECT_NE(ended.out.find("Example: beanstalkd -b"), std::string::npos) << ended.out;
   }
   expect_usage_error({"help", "putt"},
-                     "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
-                     "delete, cancel, patch, release, bury, kick, pause, resume, drain, list, due, "
-                     "retry, move, spread, clear, "
-                     "peek, stats, top, schedule, tube, endpoint, token, backup, export, import, "
-                     "check, beanstalkd");
+                     "carillon: there is no command \"putt\"; there are " + all_commands());
 }
 
 TEST(CommandLine, Version) {
@@ -120,11 +122,7 @@ TEST(CommandLine, HelpOfWorkStatesTheExitCode) {
 
 TEST(CommandLine, UnknownCommandsAndOptions) {
   expect_usage_error({"putt"},
-                     "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
-                     "delete, cancel, patch, release, bury, kick, pause, resume, drain, list, due, "
-                     "retry, move, spread, clear, "
-                     "peek, stats, top, schedule, tube, endpoint, token, backup, export, import, "
-                     "check, beanstalkd");
+                     "carillon: there is no command \"putt\"; there are " + all_commands());
   expect_usage_error(
       {"--server", "x", "put"},
       "carillon: there is no option \"--server\" before the command; see carillon --help");
