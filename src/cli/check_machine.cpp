@@ -37,7 +37,7 @@
 #include "cli/progress.h"
 #include "cli/wait.h"
 #include "server/api/tokens.h"
-#include "server/data_exposure.h"
+#include "server/data_directory.h"
 #include "server/descriptors.h"
 #include "server/net/memory.h"
 #include "server/net/tls_context.h"

@@ -25,7 +25,7 @@
 #include "carillon/queue/memory_store.h"
 #include "carillon/queue/scrubber.h"
 #include "server/api/tokens.h"
-#include "server/data_exposure.h"
+#include "server/data_directory.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
 #include "server/net/memory.h"

@@ -21,7 +21,7 @@
 #include "server/api/long_changes.h"
 #include "server/api/tokens.h"
 #include "server/beanstalk/command.h"
-#include "server/disk_space.h"
+#include "server/data_directory.h"
 #include "server/net/bodies.h"
 #include "server/net/checkpoint_lease.h"
 #include "server/net/memory.h"

@@ -1,5 +1,5 @@
-// Checks whether the file system of the data directory is nearly full. The beanstalk service asks
-// it before each put, so that puts are refused while there is still room for everything else.
+// The data directory: how much room its file system has, and which users may read it. The service
+// asks before each put, so that puts are refused while there is still room for everything else.
 //
 //   DiskSpace space("/var/lib/carillon", 128 << 20);
 //   if (space.low(now_ns)) ...          // refuse what adds jobs
@@ -43,5 +43,9 @@ class DiskSpace {
   std::optional<std::uint64_t> looked_ns_;
   bool low_ = false;
 };
+
+// Returns why users other than the owner may read the jobs in the directory; empty if they may not,
+// or if the system cannot tell.
+std::string data_exposure(const std::string& directory);
 
 }  // namespace carillon::server

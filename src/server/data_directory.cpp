@@ -1,7 +1,9 @@
-// DiskSpace, by statvfs() (disk_space.h).
-#include "server/disk_space.h"
+// The data directory, by statvfs() and stat() (data_directory.h).
+#include "server/data_directory.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <cerrno>
@@ -53,6 +55,15 @@ void DiskSpace::look() {
       "every put is refused: {} MiB are free where {} is, and {} must stay free, so that jobs "
       "can be deleted and the server can start (--min-free-disk)",
       mib(*free), *directory_, mib(least_));
+}
+
+// --- data_exposure(), by stat().
+
+std::string data_exposure(const std::string& directory) {
+  struct stat entry {};
+  if (::stat(directory.c_str(), &entry) != 0 || (entry.st_mode & 0077) == 0) return {};
+  return fmt::format("{} has mode {:03o}: other users may read the jobs", directory,
+                     entry.st_mode & 0777u);
 }
 
 }  // namespace carillon::server
