@@ -79,8 +79,7 @@ void go_on(RequestContext& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_
 }
 
 // Begins the change, with the options that all changes have in common.
-template <class Asked>
-void begin(RequestContext& x, const Asked& asked, JobBulk bulk) {
+void begin(RequestContext& x, const ChangeOptions& asked, JobBulk bulk) {
   bulk.dry_run = asked.dry_run;
   bulk.bound = asked.limit.value_or(UINT64_MAX);
   if (asked.page_token) bulk.list.next = *asked.page_token;

@@ -21,35 +21,38 @@ inline constexpr auto kWords<queue::JobBulk::Action> = words("cancel", "retry", 
 // --- Requests.
 
 inline constexpr std::string_view kDryRunHelp = "Counts the jobs, and changes nothing.";
-inline constexpr std::string_view kLimitHelp = "At most this many jobs are changed.";
-inline constexpr Rule kLimitRule{.least = 1, .most = UINT64_MAX >> 1};
 
-struct ChangeJobs {
-  TubeFilter filter;
+// What all changes of many jobs have.
+struct ChangeOptions {
   bool dry_run = false;
   std::optional<std::uint64_t> limit;
   std::optional<queue::JobCursor> page_token;
 };
-template <>
-inline constexpr auto kFields<ChangeJobs> = fields(
-    Schema{"Change"},
-    field<&ChangeJobs::filter>("Which jobs. A tube alone: all of it.", {.needed = true}),
-    field<&ChangeJobs::dry_run>(kDryRunHelp), field<&ChangeJobs::limit>(kLimitHelp, kLimitRule),
-    field<&ChangeJobs::page_token>(kPageTokenHelp));
+template <class Of>
+inline constexpr std::array kChangeOptions = {
+    field<&Of::dry_run, Of>(kDryRunHelp),
+    field<&Of::limit, Of>("At most this many jobs are changed.",
+                          {.least = 1, .most = UINT64_MAX >> 1}),
+    field<&Of::page_token, Of>(kPageTokenHelp)};
 
-struct MoveJobs {
+struct ChangeJobs : ChangeOptions {
+  TubeFilter filter;
+};
+template <>
+inline constexpr auto kFields<ChangeJobs> =
+    fields(Schema{"Change"},
+           field<&ChangeJobs::filter>("Which jobs. A tube alone: all of it.", {.needed = true}),
+           kChangeOptions<ChangeJobs>);
+
+struct MoveJobs : ChangeOptions {
   TubeFilter filter;
   std::string to;
-  bool dry_run = false;
-  std::optional<std::uint64_t> limit;
-  std::optional<queue::JobCursor> page_token;
 };
 template <>
 inline constexpr auto kFields<MoveJobs> =
     fields(Schema{"Move"}, field<&MoveJobs::filter>("Which jobs.", {.needed = true}),
            field<&MoveJobs::to>("The tube to which they go.", {.needed = true, .form = &kTubeForm}),
-           field<&MoveJobs::dry_run>(kDryRunHelp), field<&MoveJobs::limit>(kLimitHelp, kLimitRule),
-           field<&MoveJobs::page_token>(kPageTokenHelp));
+           kChangeOptions<MoveJobs>);
 
 struct SpreadFilter {
   std::string tube;
@@ -65,12 +68,9 @@ inline constexpr auto kFields<SpreadFilter> =
            field<&SpreadFilter::key_prefix>("The key begins with this.", {.form = &kKeyForm}),
            field<&SpreadFilter::due_after>("Due from this moment on.", {.needed = true}),
            field<&SpreadFilter::due_before>("Due before this moment.", {.needed = true}));
-struct SpreadJobs {
+struct SpreadJobs : ChangeOptions {
   SpreadFilter filter;
   Duration over;
-  bool dry_run = false;
-  std::optional<std::uint64_t> limit;
-  std::optional<queue::JobCursor> page_token;
 };
 template <>
 inline constexpr auto kFields<SpreadJobs> = fields(
@@ -78,22 +78,16 @@ inline constexpr auto kFields<SpreadJobs> = fields(
     field<&SpreadJobs::over>("The jobs are dealt out over this time, which begins with due_after. "
                              "It is longer than from due_after to due_before, and at most 30 days.",
                              {.needed = true}),
-    field<&SpreadJobs::dry_run>(kDryRunHelp), field<&SpreadJobs::limit>(kLimitHelp, kLimitRule),
-    field<&SpreadJobs::page_token>(kPageTokenHelp));
+    kChangeOptions<SpreadJobs>);
 
-struct ClearTube {
+struct ClearTube : ChangeOptions {
   std::string tube;
   std::optional<Filter> filter;
-  bool dry_run = false;
-  std::optional<std::uint64_t> limit;
-  std::optional<queue::JobCursor> page_token;
 };
 template <>
 inline constexpr auto kFields<ClearTube> = fields(
     Schema{"Clear"}, field<&ClearTube::tube>("The tube.", {.form = &kTubeForm}),
-    field<&ClearTube::filter>("Which jobs; all, if nothing is said."),
-    field<&ClearTube::dry_run>(kDryRunHelp), field<&ClearTube::limit>(kLimitHelp, kLimitRule),
-    field<&ClearTube::page_token>(kPageTokenHelp));
+    field<&ClearTube::filter>("Which jobs; all, if nothing is said."), kChangeOptions<ClearTube>);
 
 struct OperationId {
   std::uint64_t id = 0;

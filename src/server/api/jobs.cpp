@@ -160,12 +160,12 @@ bool finish_one(RequestContext& x, queue::JobId id) {
   return outcome.done;
 }
 
-void cancel_one(RequestContext& x, queue::JobId id, IfReserved if_reserved, bool done) {
+void cancel_one(RequestContext& x, queue::JobId id, const CancelOptions& asked) {
   require_match(x, id);
-  if (done && finish_one(x, id)) return;
+  if (asked.done && finish_one(x, id)) return;
   using Result = queue::ChangeOutcome::Result;
   const queue::ChangeOutcome outcome =
-      x.engine().cancel(x.now(), id, if_reserved == IfReserved::kAsk);
+      x.engine().cancel(x.now(), id, asked.if_reserved == IfReserved::kAsk);
   switch (outcome.result) {
     case Result::kDone:
       return x.answer({.status = 204, .durable_at = outcome.durable_at});
@@ -200,7 +200,7 @@ void patch_job(RequestContext& x, const ChangeJob& asked, Reader& reader) {
 }
 
 void cancel_job(RequestContext& x, const CancelJob& asked) {
-  cancel_one(x, asked.id, asked.if_reserved, asked.done);
+  cancel_one(x, asked.id, asked);
 }
 
 void kick_job(RequestContext& x, const JobId& asked) {
@@ -221,7 +221,7 @@ void patch_key(RequestContext& x, const ChangeKey& asked, Reader& reader) {
 }
 
 void cancel_key(RequestContext& x, const CancelKey& asked) {
-  cancel_one(x, named_job(x, {asked.tube, asked.key}), asked.if_reserved, asked.done);
+  cancel_one(x, named_job(x, {asked.tube, asked.key}), asked);
 }
 
 void answer_next(RequestContext& x, const PeekTube& asked,

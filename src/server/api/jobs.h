@@ -93,31 +93,30 @@ inline constexpr auto kFields<ChangeKey> = fields(Schema{"JobPatch", kChangeHelp
 enum class IfReserved : std::uint8_t { kRefuse, kAsk };
 template <>
 inline constexpr auto kWords<IfReserved> = words("refuse", "ask");
-inline constexpr std::string_view kIfReservedHelp = "ask: its worker is asked to stop.";
 
-inline constexpr std::string_view kDoneHelp =
-    "The work is done: if the job is ready, its key_window begins.";
-
-struct CancelJob {
-  std::uint64_t id = 0;
+struct CancelOptions {
   IfReserved if_reserved = IfReserved::kRefuse;
   bool done = false;
+};
+template <class Of>
+inline constexpr std::array kCancelOptions = {
+    field<&Of::if_reserved, Of>("ask: its worker is asked to stop."),
+    field<&Of::done, Of>("The work is done: if the job is ready, its key_window begins.")};
+
+struct CancelJob : CancelOptions {
+  std::uint64_t id = 0;
 };
 template <>
 inline constexpr auto kFields<CancelJob> = fields(field<&CancelJob::id>("The job.", kIdRule),
-                                                  field<&CancelJob::if_reserved>(kIfReservedHelp),
-                                                  field<&CancelJob::done>(kDoneHelp));
+                                                  kCancelOptions<CancelJob>);
 
-struct CancelKey {
+struct CancelKey : CancelOptions {
   std::string tube;
   std::string key;
-  IfReserved if_reserved = IfReserved::kRefuse;
-  bool done = false;
 };
 template <>
 inline constexpr auto kFields<CancelKey> = fields(kInTubeFields<CancelKey>,
-                                                  field<&CancelKey::if_reserved>(kIfReservedHelp),
-                                                  field<&CancelKey::done>(kDoneHelp));
+                                                  kCancelOptions<CancelKey>);
 
 // The states whose next job can be asked for.
 enum class WaitsAs : std::uint8_t { kReady, kDelayed, kBuried };
