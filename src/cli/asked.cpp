@@ -38,12 +38,6 @@ std::optional<std::string> label_in(std::string_view list, std::string_view name
   return std::nullopt;
 }
 
-std::string option_named(std::string_view field) {
-  std::string name = "--" + std::string(field);
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 // What the help calls a value.
 std::string value_name(const server::Field& field) {
   switch (field.type) {
@@ -86,6 +80,12 @@ json::value value_of(const server::Field& field, const std::string& text) {
 }
 
 }  // namespace
+
+std::string option_named(std::string_view field) {
+  std::string name = "--" + std::string(field);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
 
 std::uint64_t parse_moment(const std::string& text) {
   if (text.find_first_of("T:") != std::string::npos) return server::parse_timestamp(text);

@@ -87,6 +87,9 @@ struct ApiRequest {
   bool json = false;
 };
 
+// "--due-before" for the field "due_before".
+std::string option_named(std::string_view field);
+
 // Returns UTC ms: of a duration (1h, from now), or of an RFC 3339 time. Throws
 // std::invalid_argument.
 std::uint64_t parse_moment(const std::string& text);

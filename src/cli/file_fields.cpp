@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cli/api.h"
-#include "cli/settings.h"
+#include "cli/arguments.h"
 #include "server/text/duration.h"
 
 namespace carillon::cli {
@@ -54,6 +54,46 @@ json::value attributes_of(const json::value& job) {
 
 // --- From a file to the API.
 
+json::value parse_count(const std::string& text) {
+  return parse_number(text, 0, UINT32_MAX);
+}
+
+json::value parse_limit(const std::string& text) {
+  const std::uint32_t number = parse_number(text, 0, UINT32_MAX);
+  return number == 0 ? json::value(nullptr) : json::value(number);
+}
+
+json::value parse_rate(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (text == "0") return nullptr;
+  const auto jobs = whole_number<std::uint64_t>(std::string_view(text).substr(0, slash));
+  if (slash == text.npos || !jobs)
+    throw std::invalid_argument(
+        fmt::format("\"{}\": 0, or a number in a duration, as 100/1m", text));
+  return json::object{{"jobs", *jobs}, {"per", text.substr(slash + 1)}};
+}
+
+json::value parse_retention(const std::string& text) {
+  return server::parse_duration(text).count() == 0 ? json::value(nullptr) : json::value(text);
+}
+
+json::value parse_backoff(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  if (dots == text.npos) return json::object{{"type", "fixed"}, {"initial", text}};
+  return json::object{
+      {"type", "exponential"}, {"initial", text.substr(0, dots)}, {"max", text.substr(dots + 2)}};
+}
+
+json::value parse_jitter(const std::string& text) {
+  const bool has_sign = text.ends_with('%');
+  return parse_number(text.substr(0, text.size() - (has_sign ? 1 : 0)), 0, 100);
+}
+
+json::value parse_lost(const std::string& text) {
+  if (text == "fails" || text == "returns") return text == "fails";
+  throw std::invalid_argument(fmt::format("\"{}\": write fails or returns", text));
+}
+
 json::value catch_up_from(const std::string& text) {
   const std::size_t colon = text.find(':');
   json::object fields{{"catch_up", text.substr(0, colon)}};
@@ -78,6 +118,10 @@ constexpr Form kAsItIs;
 constexpr Form kBytes{.is_bytes = true};
 constexpr Form kSpan{in_ms, nullptr};
 constexpr Form kCount{nullptr, parse_count};
+constexpr Form kPriority{nullptr,
+                         [](const std::string& t) { return json::value(parse_priority(t)); }};
+constexpr Form kConcurrency{
+    nullptr, [](const std::string& text) { return json::value(parse_number(text, 1, 64)); }};
 constexpr Form kLimit{nullptr, parse_limit};
 constexpr Form kRate{rate_of, parse_rate};
 constexpr Form kRetention{in_ms, parse_retention};
@@ -109,6 +153,7 @@ constexpr unsigned kTube = bit(FileObject::kTube);
 constexpr unsigned kGroup = bit(FileObject::kGroup);
 constexpr unsigned kPutJob = bit(FileObject::kScheduledJob);
 constexpr unsigned kSchedule = bit(FileObject::kSchedule);
+constexpr unsigned kEndpoint = bit(FileObject::kEndpoint);
 
 struct FileField {
   unsigned of;
@@ -119,10 +164,10 @@ struct FileField {
 
 constexpr std::array kFields = {
     FileField{kJob, "id", "/id"},
-    FileField{kJob | kGroup | kPutJob, "tube", "/tube"},
+    FileField{kJob | kGroup | kPutJob | kEndpoint, "tube", "/tube"},
     FileField{kJob, "state", "/state", kState},
     FileField{kJob, "due", "/due"},
-    FileField{kJob | kPutJob, "pri", "/priority"},
+    FileField{kJob | kPutJob, "pri", "/priority", kPriority},
     FileField{kJob | kPutJob, "ttr", "/ttr", kSpan},
     FileField{kJob, "created", "/created"},
     FileField{kJob | kPutJob, "group", "/group", kBytes},
@@ -170,6 +215,11 @@ constexpr std::array kFields = {
     FileField{kSchedule, "overlap", "/overlap"},
     FileField{kSchedule, "spread", "/spread", kSpan},
     FileField{kSchedule, "paused", "/paused", kPaused},
+    FileField{kEndpoint, "url", "/url"},
+    FileField{kEndpoint, "format", "/format"},
+    FileField{kEndpoint, "timeout", "/timeout"},
+    FileField{kEndpoint, "concurrency", "/concurrency", kConcurrency},
+    FileField{kEndpoint, "overlap", "/overlap"},
 };
 
 const FileField* field_named(unsigned of, std::string_view name) {
@@ -202,6 +252,18 @@ json::value value_from(const FileField& field, const json::value& value) try {
   throw std::invalid_argument(fmt::format("{}: {}", field.name, error.what()));
 }
 
+// What an object of a file may have: a schedule also has its job's.
+unsigned all_of(FileObject of) {
+  return of == FileObject::kSchedule ? kSchedule | kPutJob : bit(of);
+}
+
+// The pointer in a request.
+std::string pointer_of(FileObject of, const FileField& field) {
+  const bool is_of_job = of == FileObject::kSchedule && (field.of & kPutJob) != 0;
+  return fmt::format("{}{}", is_of_job ? "/job" : "",
+                     field.name == "attributes" ? "/attributes" : field.pointer);
+}
+
 [[noreturn]] void refuse_name(unsigned of, std::string_view name) {
   std::string names;
   for (const FileField& field : kFields)
@@ -231,20 +293,29 @@ json::object file_fields(FileObject of, const json::value& shown) {
 
 json::object api_fields(FileObject of, const json::object& from) {
   json::object fields;
-  const unsigned all = of == FileObject::kSchedule ? kSchedule | kPutJob : bit(of);
+  const unsigned all = all_of(of);
   for (const auto& entry : from) {
     std::string_view name = entry.key();
     const bool is_base64 = name.ends_with(kBase64);
     if (is_base64) name.remove_suffix(kBase64.size());
     const FileField* const field = field_named(all, name);
     if (field == nullptr || (is_base64 && !field->form.is_bytes)) refuse_name(all, entry.key());
-    const bool is_of_job = of == FileObject::kSchedule && (field->of & kPutJob) != 0;
-    std::string pointer(is_of_job ? "/job" : "");
-    pointer += field->name == "attributes" ? "/attributes" : field->pointer;
+    std::string pointer = pointer_of(of, *field);
     if (is_base64) pointer += kBase64;
     put_at(fields, pointer, value_from(*field, entry.value()));
   }
   return fields;
+}
+
+std::vector<std::pair<std::string, json::value>> api_field(FileObject of, std::string_view name,
+                                                           const std::string& text) {
+  const FileField& field = *field_named(all_of(of), name);
+  json::value value =
+      field.form.from_text == nullptr ? json::value(text) : field.form.from_text(text);
+  if (!field.pointer.empty()) return {{pointer_of(of, field), std::move(value)}};
+  std::vector<std::pair<std::string, json::value>> parts;
+  for (auto& [part, its] : value.as_object()) parts.emplace_back("/" + std::string(part), its);
+  return parts;
 }
 
 std::string file_name_of(FileObject of, std::string_view pointer) {

@@ -1,5 +1,5 @@
-// The names that fields of the API have in files of jobs and in the output of commands, as a table
-// that is read both ways:
+// The names that fields of the API have in files of jobs, in the output of commands and as their
+// options, as a table that is read both ways:
 //
 //   file_fields(FileObject::kTube, {"retry":{"backoff":{"initial":"1s"}}})   {"backoff":"1000ms"}
 //   api_fields(FileObject::kTube, {"backoff":"1000ms"})   {"retry":{"backoff":{"initial":…}}}
@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace carillon::cli {
 
@@ -21,6 +23,7 @@ enum class FileObject : std::uint8_t {
   kGroup = 4,
   kScheduledJob = 8,  // what a schedule puts
   kSchedule = 16,     // its times, and with api_fields() also its job
+  kEndpoint = 32,     // only as options of a command
 };
 
 // What ends the name of a text whose bytes are no UTF-8, and which is in Base64 therefore.
@@ -32,6 +35,13 @@ boost::json::object file_fields(FileObject of, const boost::json::value& shown);
 // Returns an object of a file as a request to the API has it. Throws std::invalid_argument if there
 // is no such field, or if its value has no good form; the server's rows check the rest.
 boost::json::object api_fields(FileObject of, const boost::json::object& from);
+
+// Returns what the text is as a value of this field of a request: pointers, and what stands there.
+// Mostly that is one; "all:1h" of catch_up are two. Throws std::invalid_argument.
+// REQUIRES: there is such a field.
+std::vector<std::pair<std::string, boost::json::value>> api_field(FileObject of,
+                                                                  std::string_view name,
+                                                                  const std::string& text);
 
 // Returns the file's name for the field with this pointer: "rate" for "/limits/rate/per".
 std::string file_name_of(FileObject of, std::string_view pointer);

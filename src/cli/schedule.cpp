@@ -210,14 +210,6 @@ int schedule(NamedRequest& request) {
   return kSuccess;
 }
 
-// "all:1h" is two fields.
-void set_catch_up(Asked& asked, const std::string& text) {
-  const std::size_t colon = text.find(':');
-  asked.set("/catch_up", json::value(text.substr(0, colon)), "--catch-up");
-  if (colon != text.npos)
-    asked.set("/catch_up_window", json::value(text.substr(colon + 1)), "--catch-up");
-}
-
 // What the server keeps with a job, and gives back.
 json::object parse_attributes(const std::string& text) {
   constexpr std::array<std::string_view, 4> kNames = {"content_type", "metadata", "traceparent",
@@ -234,31 +226,23 @@ json::object parse_attributes(const std::string& text) {
   return value.get_object();
 }
 
-json::value parse_whole_number(const std::string& text) {
-  return parse_priority(text);
-}
-
-constexpr Setting kScheduleTimes[] = {
-    {"--cron", "/cron", "TIMES", "When: a cron expression"},
-    {"--zone", "/time_zone", "ZONE", "Time zone of --cron, as Europe/Berlin (UTC)"},
-    {"--gap", "/gap", "HOW",
+constexpr Setting kScheduleSettings[] = {
+    {"cron", "TIMES", "When: a cron expression"},
+    {"zone", "ZONE", "Time zone of --cron, as Europe/Berlin (UTC)"},
+    {"gap", "HOW",
      "A time that the zone's clocks skip: after, to run when they have gone forward, or skip "
      "(after)"},
-    {"--every", "/every", "DURATION",
-     "Instead of --cron: the time from one job to the next, 1s or more"},
-    {"--start", "/start", "TIME", "With --every: count from there, RFC 3339 (now)"},
-    {"--overlap", "/overlap", "HOW", "While its last job is there: allow, skip or queue (allow)"},
-    {"--spread", "/spread", "DURATION", "Jobs are due later by up to this, always the same"}};
-
-constexpr Setting kScheduledJob[] = {
-    {"--pri", "/job/priority", "N", "Of its jobs: 0 (most urgent) to 4294967295 (65536)",
-     parse_whole_number},
-    {"--ttr", "/job/ttr", "DURATION", "How long a worker may hold a job (1m)"},
-    {"--tube", "/job/tube", "TUBE", "Where to put the jobs (default)"},
-    {"--group", "/job/group", "GROUP", "The group of the jobs in their tube"},
-    {"--expires-in", "/job/expires_in", "DURATION",
-     "A job that is due for this long goes to no worker"},
-    {"--at-expiry", "/job/at_expiry", "HOW", "What becomes of it then: drop or dead (drop)"}};
+    {"every", "DURATION", "Instead of --cron: the time from one job to the next, 1s or more"},
+    {"start", "TIME", "With --every: count from there, RFC 3339 (now)"},
+    {"overlap", "HOW", "While its last job is there: allow, skip or queue (allow)"},
+    {"spread", "DURATION", "Jobs are due later by up to this, always the same"},
+    {"catch_up", "HOW", "What was missed: none, last, all:DURATION (last)"},
+    {"pri", "N", "Of its jobs: 0 (most urgent) to 4294967295 (65536)"},
+    {"ttr", "DURATION", "How long a worker may hold a job (1m)"},
+    {"tube", "TUBE", "Where to put the jobs (default)"},
+    {"group", "GROUP", "The group of the jobs in their tube"},
+    {"expires_in", "DURATION", "A job that is due for this long goes to no worker"},
+    {"at_expiry", "HOW", "What becomes of it then: drop or dead (drop)"}};
 
 // --- Endpoints.
 
@@ -368,19 +352,13 @@ int endpoint(NamedRequest& request) try {
   request.asked.throw_usage(refusal);
 }
 
-json::value parse_concurrency(const std::string& text) {
-  return parse_number(text, 1, 64);
-}
-
 constexpr Setting kEndpointSettings[] = {
-    {"--url", "/url", "URL", "Where to post: http or https"},
-    {"--tube", "/tube", "TUBE", "The tube whose jobs are posted"},
-    {"--format", "/format", "FORMAT", "standard, cloudevents or cloudevents-json (standard)"},
-    {"--timeout", "/timeout", "DURATION", "How long an attempt may take, 100ms to 10m (15s)"},
-    {"--concurrency", "/concurrency", "N", "How many jobs are posted at once, 1 to 64 (10)",
-     parse_concurrency},
-    {"--overlap", "/overlap", "DURATION",
-     "For rotate: how long the secrets before sign, too (24h)"}};
+    {"url", "URL", "Where to post: http or https"},
+    {"tube", "TUBE", "The tube whose jobs are posted"},
+    {"format", "FORMAT", "standard, cloudevents or cloudevents-json (standard)"},
+    {"timeout", "DURATION", "How long an attempt may take, 100ms to 10m (15s)"},
+    {"concurrency", "N", "How many jobs are posted at once, 1 to 64 (10)"},
+    {"overlap", "DURATION", "For rotate: how long the secrets before sign, too (24h)"}};
 
 }  // namespace
 
@@ -390,12 +368,8 @@ void add_schedule(CLI::App& command, int& exit_code) {
   Asked& asked = request.asked;
   add_text(command, "BODY", request.body,
            "What the worker gets; - or nothing: read it from standard input");
-  add_settings(command, asked, kScheduleTimes);
-  add_text(
-      command, "--catch-up HOW", [&asked](const std::string& text) { set_catch_up(asked, text); },
-      "What was missed: none, last, all:DURATION (last)");
-  add_settings(command, asked, kScheduledJob);
-  add_retry_settings(command, asked, "/job/retry");
+  add_settings(command, asked, FileObject::kSchedule, kScheduleSettings);
+  add_retry_settings(command, asked, FileObject::kSchedule);
   const auto set_attributes = [&asked](const std::string& text) {
     for (const auto& [name, value] : parse_argument("--attributes", parse_attributes, text))
       asked.set("/job/" + std::string(name), value, "--attributes");
@@ -409,7 +383,7 @@ void add_schedule(CLI::App& command, int& exit_code) {
 void add_endpoint(CLI::App& command, int& exit_code) {
   NamedRequest& request =
       add_kind(command, exit_code, "endpoint", kEndpointExamples, kEndpointActions, endpoint);
-  add_settings(command, request.asked, kEndpointSettings);
+  add_settings(command, request.asked, FileObject::kEndpoint, kEndpointSettings);
   const auto set_headers = [&asked = request.asked](const std::vector<std::string>& texts) {
     json::object headers;
     for (const std::string& text : texts) {

@@ -349,21 +349,16 @@ int tube(const TubeRequest& request) {
   return kSuccess;
 }
 
-constexpr Setting kSettings[] = {
-    {"--weight", "/weight", "N",
-     "For --group: a group with twice the weight gets twice as many turns (1)", parse_count},
-    {"--max-running", "/limits/max_running", "N",
-     "At most N jobs are reserved at once. A restart ends reservations: for a time more may run",
-     parse_limit},
-    {"--rate", "/limits/rate", "N/TIME", "Jobs that go out per time, evenly: 100/1m", parse_rate},
-    {"--burst", "/limits/rate/burst", "N", "Maximum burst for --rate, after a rest (1)",
-     parse_count},
-    {"--put-rate", "/limits/put_rate", "N/TIME", "Jobs that may be put per time; more are refused",
-     parse_rate},
-    {"--put-burst", "/limits/put_rate/burst", "N", "Maximum burst for --put-rate, after a rest (1)",
-     parse_count},
-    {"--retention", "/retention", "DURATION", "Dead jobs are deleted after this time (0: never)",
-     parse_retention}};
+constexpr Setting kGroupSettings[] = {
+    {"weight", "N", "For --group: a group with twice the weight gets twice as many turns (1)"}};
+constexpr Setting kTubeSettings[] = {
+    {"max_running", "N",
+     "At most N jobs are reserved at once. A restart ends reservations: for a time more may run"},
+    {"rate", "N/TIME", "Jobs that go out per time, evenly: 100/1m"},
+    {"burst", "N", "Maximum burst for --rate, after a rest (1)"},
+    {"put_rate", "N/TIME", "Jobs that may be put per time; more are refused"},
+    {"put_burst", "N", "Maximum burst for --put-rate, after a rest (1)"},
+    {"retention", "DURATION", "Dead jobs are deleted after this time (0: never)"}};
 
 }  // namespace
 
@@ -406,8 +401,9 @@ void add_tube(CLI::App& command, int& exit_code) {
   add_choice(command, "ACTION", request.action, kTubeActions, "set or show").required();
   add_value(command, "NAME", request.tube, parse_tube, "The tube").required();
   add_value(command, "--group GROUP", request.group, parse_group, "Only for this group");
-  add_settings(command, request.asked, kSettings);
-  add_retry_settings(command, request.asked, "/retry");
+  add_settings(command, request.asked, FileObject::kGroup, kGroupSettings);
+  add_settings(command, request.asked, FileObject::kTube, kTubeSettings);
+  add_retry_settings(command, request.asked, FileObject::kTube);
   add_json_and_server(command, request, "Print one JSON object (show)");
 }
 
