@@ -84,25 +84,13 @@ void check_named(const PutOptions& options) try {
   throw UsageError(fmt::format("--{}", error.what()));
 }
 
-// The JSON line of a job that was put. "due" is null if it is not known.
-std::string put_json(std::uint64_t id, std::string_view tube, std::optional<std::uint64_t> due_ms) {
-  json::object object;
-  object["id"] = id;
-  object["tube"] = tube;
-  object["due"] = nullptr;
-  if (due_ms) object["due"] = server::format_timestamp(*due_ms);
-  return json::serialize(object) + "\n";
-}
-
-// The JSON line of a put that has met a job with its key. An empty tube or state is left out.
-std::string met_json(std::uint64_t id, std::string_view tube, std::string_view result,
-                     std::string_view state = {}) {
-  json::object object;
-  object["id"] = id;
-  if (!tube.empty()) object["tube"] = tube;
-  object["result"] = result;
-  if (!state.empty()) object["state"] = state;
-  return json::serialize(object) + "\n";
+// What --json shows of a put that says what it has done: with a key that is taken, or in a batch.
+json::object shown_of(const PutAnswer& answer, std::string_view tube) {
+  constexpr std::string_view kWords[] = {"inserted", "replaced", "exists", "exists"};
+  const std::string_view word = kWords[static_cast<std::size_t>(answer.result)];
+  json::object shown{{"id", answer.id}, {"tube", tube}, {"result", word}};
+  if (!answer.state.empty()) shown["state"] = answer.state;
+  return shown;
 }
 
 // Says whose key a put has met, and what can be done if that job rests.
@@ -137,25 +125,12 @@ void report(const PutAnswer& answer) {
   }
 }
 
-std::string_view word_of(PutAnswer::Result result) {
-  switch (result) {
-    case PutAnswer::Result::kInserted:
-      return "inserted";
-    case PutAnswer::Result::kReplaced:
-      return "replaced";
-    default:
-      return "exists";
-  }
-}
-
-// Prints `text`, the id or its JSON. If that fails, the error names the id, so that the user does
-// not put the job again.
-void print(const std::string& text, std::uint64_t id) {
-  try {
-    write_out(text);
-  } catch (const Failure& error) {
-    throw Failure(fmt::format("job {} was put, but its id was not printed: {}", id, error.what()));
-  }
+// Prints the id or its JSON. If that fails, the error names the id, so that the user does not put
+// the job again.
+void print(bool as_json, const json::object& shown, std::uint64_t id) try {
+  write_result(as_json, shown, std::to_string(id));
+} catch (const Failure& error) {
+  throw Failure(fmt::format("job {} was put, but its id was not printed: {}", id, error.what()));
 }
 
 // Returns when the job is due, in UTC ms. Only the server knows that: its clock decides, and it has
@@ -201,13 +176,11 @@ int put_lines(const PutRequest& request) {
       const BatchAnswer batch = client.put_all(bodies, request.options, once);
       const bool already = batch.result == BatchAnswer::Result::kAlready;
       // The tube that was named then may be another one.
-      if (already) {
-        remark(lines() + ": put before with this token; nothing was put now");
-      }
+      if (already) remark(lines() + ": put before with this token; nothing was put now");
       for (const PutAnswer& answer : batch.jobs) {
-        text += !request.json ? fmt::format("{}\n", answer.id)
-                : already     ? met_json(answer.id, "", "already")
-                          : met_json(answer.id, request.tube, word_of(answer.result), answer.state);
+        const json::object shown = already ? json::object{{"id", answer.id}, {"result", "already"}}
+                                           : shown_of(answer, request.tube);
+        text += (request.json ? json::serialize(shown) : std::to_string(answer.id)) + "\n";
       }
       write_out(text);
     } catch (const Failure& error) {
@@ -228,17 +201,13 @@ int put(const PutRequest& request) {
   const std::uint64_t sent_at = utc_now_ms();
   const PutAnswer answer = client.put(body, request.options);
   report(answer);
-  const std::uint64_t id = answer.id;
-  if (!request.json) {
-    print(std::to_string(id) + "\n", id);
-    return kSuccess;
+  json::object shown = shown_of(answer, request.tube);
+  if (request.json && answer.result == PutAnswer::Result::kInserted) {
+    const auto due = due_of(request.server, answer.id, request.options, sent_at);
+    shown = {{"id", answer.id}, {"tube", request.tube}, {"due", nullptr}};
+    if (due) shown["due"] = server::format_timestamp(*due);
   }
-  if (answer.result != PutAnswer::Result::kInserted) {
-    const bool replaced = answer.result == PutAnswer::Result::kReplaced;
-    print(met_json(id, request.tube, replaced ? "replaced" : "exists", answer.state), id);
-    return kSuccess;
-  }
-  print(put_json(id, request.tube, due_of(request.server, id, request.options, sent_at)), id);
+  print(request.json, shown, answer.id);
   return kSuccess;
 }
 
