@@ -355,10 +355,6 @@ class BeanstalkdImport {
   std::uint64_t taken_ = 0;
 };
 
-boost::json::object json_of(const JobCounts& counts) {
-  return {{"ready", counts.ready}, {"delayed", counts.delayed}, {"buried", counts.buried}};
-}
-
 void show_tubes(const std::vector<TubeToImport>& tubes, bool json) {
   std::string text;
   if (!json && !tubes.empty()) text = "  ready  delayed  buried  reserved  tube\n";
@@ -369,9 +365,11 @@ void show_tubes(const std::vector<TubeToImport>& tubes, bool json) {
                           counts.buried, counts.reserved, tube.name);
       continue;
     }
-    boost::json::object object = json_of(counts);
-    object["tube"] = tube.name;
-    object["reserved"] = counts.reserved;
+    const boost::json::object object{{"ready", counts.ready},
+                                     {"delayed", counts.delayed},
+                                     {"buried", counts.buried},
+                                     {"tube", tube.name},
+                                     {"reserved", counts.reserved}};
     text += boost::json::serialize(object) + "\n";
   }
 
@@ -388,20 +386,19 @@ std::uint64_t reserved_jobs(BeanstalkdImport& import) {
 void print_result(const BeanstalkdImport& import, std::uint64_t reserved, milliseconds took,
                   bool json) {
   const JobCounts& moved = import.moved();
-  if (json) {
-    boost::json::object object;
-    object["instance"] = import.instance();
-    object["jobs"] = moved.jobs();
-    for (auto& [name, value] : json_of(moved)) object[name] = value;
-    object["already"] = import.already();
-    object["reserved"] = reserved;
-    object["milliseconds"] = took.count();
-    return write_out(boost::json::serialize(object) + "\n");
-  }
-
-  write_out(fmt::format("{} in {}: {} ready, {} delayed, {} buried\n", counted(moved.jobs(), "job"),
-                        server::short_duration(took), moved.ready, moved.delayed, moved.buried));
-  if (import.already() > 0)
+  write_result(
+      json,
+      {{"instance", import.instance()},
+       {"jobs", moved.jobs()},
+       {"ready", moved.ready},
+       {"delayed", moved.delayed},
+       {"buried", moved.buried},
+       {"already", import.already()},
+       {"reserved", reserved},
+       {"milliseconds", took.count()}},
+      fmt::format("{} in {}: {} ready, {} delayed, {} buried", counted(moved.jobs(), "job"),
+                  server::short_duration(took), moved.ready, moved.delayed, moved.buried));
+  if (!json && import.already() > 0)
     remark(fmt::format("{} had been put by an import before", counted(import.already(), "other")));
 }
 

@@ -409,20 +409,21 @@ Source open_source(const std::string& name, std::ifstream& file) {
 }
 
 void print_result(const Imported& import, milliseconds took, bool json) {
-  if (json) {
-    const boost::json::object object{
-        {"jobs", import.jobs},           {"already", import.already},
-        {"exist", import.met},           {"keyed", import.keyed},
-        {"never_run", import.never_run}, {"settings", import.settings},
-        {"schedules", import.schedules}, {"milliseconds", took.count()}};
-    return write_out(boost::json::serialize(object) + "\n");
-  }
-
   std::string set;
   if (import.settings > 0) set += ", " + counted(import.settings, "setting");
   if (import.schedules > 0) set += ", " + counted(import.schedules, "schedule");
-  write_out(
-      fmt::format("{}{} in {}\n", counted(import.jobs, "job"), set, server::short_duration(took)));
+  write_result(
+      json,
+      {{"jobs", import.jobs},
+       {"already", import.already},
+       {"exist", import.met},
+       {"keyed", import.keyed},
+       {"never_run", import.never_run},
+       {"settings", import.settings},
+       {"schedules", import.schedules},
+       {"milliseconds", took.count()}},
+      fmt::format("{}{} in {}", counted(import.jobs, "job"), set, server::short_duration(took)));
+  if (json) return;
   if (import.already > 0) {
     remark(fmt::format("{} had been put by an import before; --once TOKEN puts them again",
                        counted(import.already, "other")));
