@@ -1,11 +1,11 @@
 // What a command asks the server for: the fields of a request (server/api/field.h), each set by an
 // argument that is made from the field.
 //
-//   auto asked = std::make_shared<Asked>();
-//   asked->add_arguments(command, server::kShape<server::PauseTube>,
-//                        {.positionals = "tube duration"});
+//   ApiRequest& request = set_action(command, exit_code, "Examples: ...", pause);
+//   request.asked.add_arguments(command, server::kShape<server::PauseTube>,
+//                               {.positionals = "tube duration"});
 //   ... parse ...
-//   api.call("pauseTube", asked->read<server::PauseTube>());
+//   api.call("pauseTube", request.asked.read<server::PauseTube>());
 //
 // The field `due_before` becomes the option --due-before. The fields of an inner object are
 // options, too. A wrong value is a UsageError that names the argument, and all of them are found at
