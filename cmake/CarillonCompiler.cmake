@@ -64,6 +64,9 @@ option(CARILLON_UNITY "Compile several source files at once" ON)
 function(carillon_unity target)
   if(CARILLON_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+    # g++ warns of a type with a member of an unnamed namespace, unless the type stands in the file
+    # that is compiled. Here that file only includes the sources.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 

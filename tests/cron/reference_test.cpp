@@ -257,11 +257,11 @@ constexpr std::size_t kLookBack = 2880;  // minutes
 std::vector<sys_seconds> model(const Expression& expression, const Calendar& calendar) {
   std::vector<sys_seconds> times;
   const bool every_hour = expression.every_hour();
-  const std::vector<Minute>& minutes = calendar.minutes();
-  std::int64_t shown = minutes[0].local;
-  for (std::size_t i = 1; i < minutes.size(); ++i) {
-    const Minute& now = minutes[i];
-    const Minute& before = minutes[i - 1];
+  const std::vector<Minute>& all = calendar.minutes();
+  std::int64_t shown = all[0].local;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const Minute& now = all[i];
+    const Minute& before = all[i - 1];
     std::vector<sys_seconds> here;
     if (!every_hour && now.local > before.local + 1) {
       for (std::int64_t ahead = 1; before.local + ahead < now.local && here.empty(); ++ahead) {
