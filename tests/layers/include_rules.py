@@ -11,7 +11,8 @@ A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER 
   - Every source of a layer that is listed in ROOMS is in one of its rooms (folders).
   - Rooms that are listed in APART do not include each other, and a room that is listed in CLOSED is
     included by itself alone.
-  - The engine (PURE) has no thread, clock, file or database: it includes none of their headers.
+  - The engine and the roles of a cluster (PURE) have no thread, clock, file or database: they
+    include none of their headers.
   - A public header includes no private header, and no layer includes a private header of a layer
     that has public ones.
   - No layer includes the detail/ headers of another layer.
@@ -34,6 +35,7 @@ BELOW = {
     "asio": {"wheel", "timer"},
     "base": set(),
     "queue": {"wheel", "base"},
+    "cluster": {"base"},
     "server": {"base", "idle", "queue"},
     "cli": {"base", "queue", "server"},
 }
@@ -67,8 +69,8 @@ EVERYWHERE = {"carillon/require.h"}
 # Parts of a layer that are libraries of their own, so that the rest does without them.
 CLOSED = {"src/timer/cron/"}
 
-# The deterministic state machine: no operating system, no thread, no disk.
-PURE = "src/queue/engine/"
+# The deterministic state machines: no operating system, no thread, no disk.
+PURE = ("src/queue/engine/", "src/cluster/role.")
 IMPURE = set(
     """atomic barrier chrono condition_variable filesystem fstream future iostream latch mutex
     random semaphore shared_mutex stop_token thread""".split()
@@ -164,9 +166,7 @@ def fault(file: str, line: str) -> str | None:
             f"the file is in no room; the rooms of {here.layer} are {', '.join(ROOMS[here.layer])}"
         )
     if file.startswith(PURE) and (what := impure(match)):
-        return (
-            f"the engine is a state machine without threads, clocks and files, and uses no {what}"
-        )
+        return f"this is a state machine without threads, clocks and files, and uses no {what}"
     if match["quoted"] in EVERYWHERE:
         return None
     if match["quoted"]:
@@ -244,7 +244,7 @@ def fault_of_door(file: str, header: str) -> str | None:
 
 
 def has_public_headers(layer: str) -> bool:
-    return layer not in ("base", "server", "cli")
+    return layer not in ("base", "cluster", "server", "cli")
 
 
 def fault_of_foreign(here: Location, header: str, more: set[str]) -> str | None:

@@ -1,0 +1,58 @@
+// Tries all orders of events in a small cluster (tests/cluster/explorer.h), and prints what it has
+// found: how many worlds, by how many steps at most, or the steps to what is violated.
+//
+//   cluster_explorer                   # what the tests try
+//   cluster_explorer --wide            # more at once
+//   cluster_explorer --break 11        # a node that breaks a rule (Rule in src/cluster/role.h)
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "cluster/explorer.h"
+#include "cluster/scopes.h"
+
+namespace {
+
+using namespace carillon::cluster;            // NOLINT(google-build-using-namespace)
+using namespace carillon::cluster::explorer;  // NOLINT(google-build-using-namespace)
+
+// Returns true if nothing is violated.
+bool try_all(const Scope& scope, Writes writes, Rule broken) {
+  Model model{.writes = writes, .bounds = scope.bounds, .cut = scope.cut, .broken = broken};
+  const auto start = std::chrono::steady_clock::now();
+  const Found found = explore(model);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  std::printf("%-24s %-13s %9zu worlds, depth %2zu, %10zu steps, %6.1f s %s\n", scope.name,
+              writes == Writes::kConditional ? "conditional" : "unconditional", found.worlds,
+              found.depth, found.steps, took.count(), found.complete ? "" : "INCOMPLETE");
+  if (!found.fault.empty()) std::printf("%s:\n%s", found.fault.c_str(), found.story.c_str());
+  std::fflush(stdout);
+  return found.fault.empty();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::span<const Scope> scopes = kScopes;
+  Rule broken = Rule::kNone;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view option = argv[i];
+    if (option == "--wide") {
+      scopes = kWideScopes;
+    } else if (option == "--break" && i + 1 < argc) {
+      broken = static_cast<Rule>(std::strtoul(argv[++i], nullptr, 10));
+    } else {
+      std::fputs("usage: cluster_explorer [--wide] [--break RULE]\n", stderr);
+      return 2;
+    }
+  }
+  bool good = true;
+  for (const Scope& scope : scopes) {
+    for (const Writes writes : {Writes::kConditional, Writes::kUnconditional}) {
+      good = try_all(scope, writes, broken) && good;
+    }
+  }
+  return good ? 0 : 1;
+}

@@ -1,0 +1,214 @@
+// A small world for the explorer: three nodes with the real Role, a model of the shared log, and
+// the network between them. Every step is one event that could happen next; all that makes time,
+// pauses and delays is the order of the steps. After each step the world is judged.
+//
+//   World world = first_world(model);
+//   for (const Step step : steps(model, world)) {
+//     World next = world;
+//     if (const auto fault = take(model, step, next)) …   // what is violated
+//   }
+//
+// A node that is paused is one that takes no step; a message that is lost is one that never
+// arrives; one that is delayed arrives after others. A node may think at any moment that it has
+// heard nothing for too long.
+//
+// What is judged:
+//   - accepted once, in order: each entry is accepted or ignored by every node as the log's own
+//     history says, which `history()` computes by itself; no command is applied twice; the state of
+//     a node after a window is the state of its writer.
+//   - nothing acknowledged is lost: a command whose reply has left is in that history, and stays in
+//     it; and an owner's reply knows all that was acknowledged before its command ran.
+//   - nobody deposed answers: no reply leaves for a command that ran after another node's claim was
+//     in the log.
+//   - a node stops only if the log was cut.
+// A command both reads and writes: its reply tells what the state was.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/role.h"
+
+namespace carillon::cluster::explorer {
+
+inline constexpr std::size_t kNodes = 3;
+inline constexpr std::size_t kMostEntries = 14;
+inline constexpr std::size_t kMostMessages = 8;
+inline constexpr std::size_t kMostCommands = 4;
+
+// The engine of the log loses its end.
+enum class Cut : std::uint8_t {
+  kNoticed,  // each reader's connection breaks, so that it begins again
+  kSilent,   // nobody notices until the next start
+};
+
+// What the log does wrong.
+enum class LogFault : std::uint8_t {
+  kNone,
+  // With conditional writes: instead of the chain it compares
+  kNumberAlone,
+  kNumberAndEpoch,
+  kNumberEpochOwner,
+};
+
+// How much may happen in a history.
+struct Bounds {
+  unsigned commands = 2;
+  unsigned claims = 3;   // sent by nodes
+  unsigned windows = 3;  // the same; also beats, and changes that are sent again in a new epoch
+  unsigned crashes = 0;
+  unsigned repeats = 0;      // messages that arrive twice
+  unsigned unavailable = 0;  // messages that were not sent, and the node knows it
+  unsigned unknown = 0;      // calls of which the node does not know what became of them
+  unsigned beats = 0;
+  unsigned flushes = 0;
+  unsigned cuts = 0;
+  unsigned bad_clocks = 0;
+};
+
+struct Step {
+  enum class Kind : std::uint8_t {
+    kRun,          // a command runs at the node
+    kTime,         // the node's time passes until it has something to do
+    kBegin,        // it begins to follow
+    kRead,         // it reads the next entry
+    kArrive,       // a message arrives at the log
+    kArriveTwice,  // the same, and it will arrive again
+    kAnswer,       // the log's answer arrives at the node
+    kUnknown,      // the node's call ends, and it does not know how
+    kUnavailable,  // the node's message was not sent
+    kCrash,        // the node dies and starts again
+    kFlush,        // the node flushes its state
+    kBadClock,     // its clock is found to be off
+    kCut,          // the log ends before entry `of`
+  };
+  Kind kind = Kind::kRun;
+  std::uint8_t of = 0;  // the node, the message or the entry
+};
+
+// A set of commands, a bit for each.
+using Commands = std::uint8_t;
+// The index of a value in a Table.
+using Index = std::uint16_t;
+
+// All states of a world are small numbers, so that it has one way to be written.
+struct Node {
+  std::uint32_t role = 0;   // in Model::roles
+  Index flushed = 0;        // in Model::marks
+  Index called = 0;         // the entry that it has sent
+  std::uint8_t call = 0;    // Call
+  std::uint8_t cursor = 0;  // entries read
+  std::uint8_t begun = 0;   // it follows the log as it is
+  std::uint8_t orphan = 0;  // what it has read was cut off; the same of its flushed state
+  std::uint8_t flushed_orphan = 0;
+  Commands applied = 0;  // in its state, as far as its mark
+  Commands flushed_applied = 0;
+  Commands engine = 0;  // ran here, and do not count yet
+  std::uint8_t starts = 0;
+  std::uint8_t touched = 0;
+  std::uint16_t unused = 0;
+};
+
+struct Message {
+  Index entry = 0;
+  std::uint8_t waits = 0;  // 1 + the node that waits for an answer
+  std::uint8_t unused = 0;
+  friend auto operator<=>(const Message&, const Message&) = default;
+};
+
+struct Command {
+  enum State : std::uint8_t { kNotYet, kRan, kAcknowledged, kForgotten };
+  std::uint8_t state = kNotYet;
+  std::uint8_t node = 0;
+  std::uint8_t ticket = 0;
+  std::uint8_t stale = 0;  // ran where another node had claimed, or without what was acknowledged
+};
+
+struct World {
+  std::array<Node, kNodes> nodes;
+  std::array<Index, kMostEntries> log;
+  std::array<Message, kMostMessages> net;
+  std::array<Command, kMostCommands> commands;
+  std::uint8_t entries = 0;
+  std::uint8_t messages = 0;
+  Commands lost = 0;  // acknowledged, and cut off the log
+  std::uint8_t was_cut = 0;
+  // Used up of the bounds.
+  std::uint8_t ran = 0, claims = 0, windows = 0, crashes = 0, repeats = 0, unavailable = 0,
+               unknown = 0, beats = 0, flushes = 0, cuts = 0, bad_clocks = 0, unused = 0;
+};
+
+// An entry as it was sent: what it has of commands, and the state of its writer with it.
+struct Sent {
+  Entry entry;
+  Commands commands = 0;
+  Commands result = 0;
+  friend bool operator==(const Sent&, const Sent&) = default;
+};
+
+inline bool is_claim(const Sent& sent) {
+  return sent.entry.kind == Entry::Kind::kClaim;
+}
+Chain chain_after(const Chain& before, const Sent& sent);
+
+// Gives each value an index, in the order in which they come.
+template <class T>
+class Table {
+ public:
+  std::size_t index(const T& value);
+  const T& operator[](std::size_t index) const { return values_[index]; }
+  std::size_t size() const { return values_.size(); }
+
+ private:
+  std::vector<T> values_;
+  std::unordered_multimap<std::uint64_t, std::size_t> found_;
+};
+
+struct Model {
+  Writes writes = Writes::kConditional;
+  Bounds bounds = {};
+  Cut cut = Cut::kNoticed;
+  Rule broken = Rule::kNone;
+  LogFault log_fault = LogFault::kNone;
+
+  Table<Role> roles = {};
+  Table<Mark> marks = {};
+  Table<Sent> sent = {};
+};
+
+World first_world(Model& model);
+// Returns all steps that could come next: those of one node, and all others.
+std::vector<Step> steps_of(const Model& model, const World& world, std::size_t node);
+std::vector<Step> steps_of_log(const Model& model, const World& world);
+
+struct Outcome {
+  bool beyond = false;  // the step would go beyond the bounds
+  bool seen = false;    // nodes or the log may notice it: something was sent or answered
+  std::string fault;    // what is violated; empty: nothing
+};
+// `story`, if any, gets a line that tells the step, and what the node did.
+Outcome take(Model& model, const Step& step, World& world, std::string* story = nullptr);
+
+// What the entries of the log mean, by a reader that has read all of it from its start.
+struct History {
+  Epoch epoch = 0;
+  Owner owner = {};
+  LogNumber next = 1;
+  Chain chain = {};
+  Commands commands = 0;
+  std::uint32_t accepted = 0;  // a bit for each entry
+  bool broken = false;         // a reader stops here
+  // What a log with conditional writes compares with.
+  Epoch claimed = 0;
+  Owner claimant = {};
+  LogNumber stored_next = 1;
+  Chain stored_chain = {};
+};
+History history(const Model& model, const World& world);
+
+}  // namespace carillon::cluster::explorer
