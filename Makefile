@@ -14,7 +14,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help deps build run test simulate asan tsan fuzz bench format lint docs install \
+.PHONY: help deps build run test test-all simulate asan tsan fuzz bench format lint docs install \
   install-library deb test-deb test-image clean
 
 JOBS ?= $(shell nproc)
@@ -25,6 +25,7 @@ WITH ?=
 STEPS ?= 1000000000
 SEED ?= random
 FUZZ_SECONDS ?= 600
+SIMULATED ?= 200000
 PACKAGES ?= debian
 ENGINE ?= docker
 
@@ -63,12 +64,15 @@ run: build ## build, and serve on 127.0.0.1:11300 and 11380 (HTTP), data in ./ca
 
 test: ## build, and run every test
 	$(packages) build test
-	$(configure) release -DCARILLON_TESTS=ON $(quietly)
+	$(configure) release -DCARILLON_TESTS=ON -DCARILLON_SIMULATED_STEPS=$(SIMULATED) $(quietly)
 	$(say) "building everything"
 	@cmake --build build --parallel $(JOBS)
 	$(say) "running the tests"
 	@# Many tests wait for a moment to come: two for each processor keep it at work.
 	@ctest --preset release --parallel $$((2 * $(JOBS))) $(if $(TESTS),-R '$(TESTS)')
+
+test-all: ## the same, and simulate five times as many steps, as .ci/run does
+	@$(MAKE) --no-print-directory test SIMULATED=1000000
 
 simulate: ## 10^9 steps of simulated crashes, faults and clients; takes hours, shows progress
 	$(packages) build test
