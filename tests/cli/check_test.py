@@ -4,6 +4,7 @@ leaves nothing behind."""
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -249,7 +250,10 @@ class CheckTest(CliCase):
     def test_a_directory_of_another_user(self):
         os.chmod(self.directory, 0o755)
         os.chmod(self.data, 0o555)
-        found = self.check("--data", self.data, preexec_fn=lambda: os.setuid(65_534))
+        # That user may not reach the folder of the build.
+        program = shutil.copy(daemon.carillon_path(), self.directory)
+        other_user = {"executable": program, "preexec_fn": lambda: os.setuid(65_534)}
+        found = self.check("--data", self.data, **other_user)
         self.assertEqual(found["data"]["level"], "fail")
         self.assertIn("is not writable: permission denied", found["data"]["found"])
         self.assertNotIn("sync", found)
