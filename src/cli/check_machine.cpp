@@ -39,7 +39,7 @@
 #include "server/api/tokens.h"
 #include "server/data_directory.h"
 #include "server/descriptors.h"
-#include "server/net/memory.h"
+#include "server/net/memory_shares.h"
 #include "server/net/tls_context.h"
 #include "server/server.h"
 

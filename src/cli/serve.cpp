@@ -21,7 +21,7 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "server/logging.h"
-#include "server/net/memory.h"
+#include "server/net/memory_shares.h"
 #include "server/server.h"
 #include "server/text/address.h"
 #include "server/text/duration.h"

@@ -41,6 +41,7 @@
 #include "server/net/body_thread.h"
 #include "server/net/connection.h"
 #include "server/net/fair_queue.h"
+#include "server/net/hang_up_watch.h"
 #include "server/net/listening_socket.h"
 #include "server/net/stall_watch.h"
 #include "server/net/tls_context.h"

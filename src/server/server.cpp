@@ -28,7 +28,8 @@
 #include "server/data_directory.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
-#include "server/net/memory.h"
+#include "server/net/memory_reserve.h"
+#include "server/net/memory_shares.h"
 
 namespace carillon::server {
 namespace {

@@ -24,8 +24,8 @@
 #include "server/data_directory.h"
 #include "server/net/bodies.h"
 #include "server/net/checkpoint_lease.h"
-#include "server/net/memory.h"
 #include "server/net/memory_pool.h"
+#include "server/net/memory_reserve.h"
 
 namespace carillon::queue {
 class Scrubber;

@@ -1,6 +1,6 @@
 // How memory is shared out, and what the system says of it.
 
-#include "server/net/memory.h"
+#include "server/net/memory_shares.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

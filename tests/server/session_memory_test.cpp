@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "server/beanstalk/session.h"
-#include "server/net/memory.h"
+#include "server/net/memory_reserve.h"
 #include "server/test_server.h"
 
 namespace carillon::server::beanstalk {

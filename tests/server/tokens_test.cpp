@@ -1,5 +1,6 @@
 // Tokens: their file, their text, and what a caller who shows one may do.
 #include "server/api/tokens.h"
+#include "server/api/caller.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

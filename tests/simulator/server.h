@@ -28,7 +28,7 @@
 #include "carillon/queue/memory_store.h"
 #include "server/net/body_thread.h"
 #include "server/net/fair_queue.h"
-#include "server/net/memory.h"
+#include "server/net/memory_reserve.h"
 #include "server/service.h"
 #include "simulator/connection.h"
 #include "simulator/disk.h"

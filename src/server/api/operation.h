@@ -22,9 +22,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "server/api/caller.h"
 #include "server/api/field.h"
 #include "server/api/request_context.h"
-#include "server/api/tokens.h"
 
 namespace carillon::server {
 

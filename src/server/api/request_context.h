@@ -31,8 +31,8 @@
 
 #include "carillon/queue/engine.h"
 #include "carillon/require.h"
+#include "server/api/caller.h"
 #include "server/api/request.h"
-#include "server/api/tokens.h"
 #include "server/service.h"
 
 namespace carillon::server::push {

@@ -38,7 +38,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/tokens.h"
+#include "server/api/caller.h"
 #include "server/beanstalk/answers.h"
 #include "server/beanstalk/batch.h"
 #include "server/beanstalk/command.h"

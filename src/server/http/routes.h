@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "server/api/caller.h"
 #include "server/api/operation.h"
 #include "server/api/request_context.h"
-#include "server/api/tokens.h"
 
 namespace carillon::server::http {
 

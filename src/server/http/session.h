@@ -30,10 +30,10 @@
 #include <string_view>
 #include <vector>
 
+#include "server/api/caller.h"
 #include "server/api/idempotency.h"
 #include "server/api/problem.h"
 #include "server/api/request_context.h"
-#include "server/api/tokens.h"
 #include "server/http/request_reader.h"
 #include "server/http/routes.h"
 #include "server/net/protocol.h"

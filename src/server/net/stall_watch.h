@@ -24,8 +24,6 @@
 // Thread safety: none.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +32,6 @@
 #include <string_view>
 
 #include "carillon/idle/idle_tracker.h"
-#include "carillon/queue/engine.h"
 
 namespace carillon::server {
 
@@ -107,30 +104,6 @@ class StallWatch {
   Timeouts timeouts_;
   std::function<std::uint64_t()> mono_ns_;
   IdleTracker<Watched*> tracker_;  // a tick is 1 ms
-};
-
-// --- Reports to the event loop when a client closes its half of a connection while earlier input
-// from it is still unread.
-//
-// Why: while a reserve waits, the connection reads only up to a bound and may never reach the end
-// of the stream; but a client that has closed its half must be answered or forgotten. Boost.Asio
-// has no event for that, so this class has an epoll instance of its own. beanstalkd notices such a
-// client at once, and clients may rely on it (server.differential compares).
-
-class HangUpWatch {
- public:
-  HangUpWatch(boost::asio::io_context& io, std::function<void(queue::ClientId)> on_hang_up);
-
-  // Calls on_hang_up(client) once, when the peer of the socket `fd` has closed its half. May be
-  // called again before that. The watch ends when `fd` is closed.
-  void watch(int fd, queue::ClientId client);
-
- private:
-  void await();
-  void report();
-
-  boost::asio::posix::stream_descriptor epoll_;
-  std::function<void(queue::ClientId)> on_hang_up_;
 };
 
 }  // namespace carillon::server

@@ -1,17 +1,12 @@
-// What the system says of its memory, and the arithmetic of the shares (memory.h).
-#include "server/net/memory.h"
-
-#include <sys/mman.h>
+// What the system says of its memory, and the arithmetic of the shares (memory_shares.h).
+#include "server/net/memory_shares.h"
 
 #include <algorithm>
-#include <atomic>
 #include <fstream>
-#include <new>
 #include <string>
 #include <string_view>
 
 namespace carillon::server {
-
 namespace {
 
 // What each takes in memory, in bytes, about, with all that belongs to it.
@@ -90,46 +85,6 @@ MemoryShares share_memory(std::uint64_t bytes, bool on_disk) {
   shares.schedules = std::min(eighth / 8, kMostOfSchedules);
   shares.connections = eighth * 5 / 2;
   return shares;
-}
-
-// --- MemoryReserve.
-
-namespace {
-
-std::atomic<void*> reserve = nullptr;
-
-// Maps pages of its own, so that giving up the reserve returns them to the system, where any
-// allocator can get them.
-void* answer_unreadable() {
-  void* const pages = ::mmap(nullptr, MemoryReserve::kBytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return pages == MAP_FAILED ? nullptr : pages;
-}
-
-void give_up() {
-  void* const pages = reserve.exchange(nullptr);
-  if (pages == nullptr) throw std::bad_alloc();
-  ::munmap(pages, MemoryReserve::kBytes);
-}
-
-}  // namespace
-
-MemoryReserve::MemoryReserve() {
-  reserve = answer_unreadable();
-  std::set_new_handler(give_up);
-}
-
-MemoryReserve::~MemoryReserve() {
-  std::set_new_handler(nullptr);
-  if (void* const pages = reserve.exchange(nullptr)) ::munmap(pages, kBytes);
-}
-
-bool MemoryReserve::is_used() const {
-  return reserve.load(std::memory_order_relaxed) == nullptr;
-}
-
-void MemoryReserve::renew() {
-  if (is_used()) reserve = answer_unreadable();
 }
 
 }  // namespace carillon::server
