@@ -36,19 +36,19 @@ class RequiredValue {
   // NOLINTNEXTLINE(google-explicit-constructor): the macro passes on what it is given
   RequiredValue(const T& value) noexcept {
     if constexpr (std::is_same_v<T, bool>) {
-      text_ = value ? "true" : "false";
+      value_.text = value ? "true" : "false";
       size_ = value ? 4 : 5;
     } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
       const std::string_view text = value;
       kind_ = Kind::kText;
-      text_ = text.data();
+      value_.text = text.data();
       size_ = text.size();
     } else if constexpr (std::is_pointer_v<T>) {
       kind_ = Kind::kPointer;
-      pointer_ = value;
+      value_.pointer = value;
     } else if constexpr (std::is_floating_point_v<T>) {
       kind_ = Kind::kReal;
-      real_ = static_cast<double>(value);
+      value_.real = static_cast<double>(value);
     } else if constexpr (requires { value.time_since_epoch(); }) {
       *this = RequiredValue(value.time_since_epoch());
     } else if constexpr (requires { typename T::period; }) {
@@ -58,7 +58,7 @@ class RequiredValue {
       *this = RequiredValue(static_cast<std::underlying_type_t<T>>(value));
     } else {  // an integer, or a class that is one, such as Moment
       kind_ = std::is_signed_v<T> ? Kind::kSigned : Kind::kUnsigned;
-      number_ = static_cast<unsigned long long>(value);
+      value_.number = static_cast<unsigned long long>(value);
     }
   }
 
@@ -68,18 +68,18 @@ class RequiredValue {
     const int shown = static_cast<int>(size_ < kMostShown ? size_ : kMostShown);
     switch (kind_) {
       case Kind::kWord:
-        return std::snprintf(to, room, "%.*s", shown, text_);
+        return std::snprintf(to, room, "%.*s", shown, value_.text);
       case Kind::kText:
         return std::snprintf(to, room, size_ > kMostShown ? "\"%.*s...\" of %zu bytes" : "\"%.*s\"",
-                             shown, text_, size_);
+                             shown, value_.text, size_);
       case Kind::kPointer:
-        return std::snprintf(to, room, "%p", pointer_);
+        return std::snprintf(to, room, "%p", value_.pointer);
       case Kind::kReal:
-        return std::snprintf(to, room, "%.17g%s", real_, unit_);
+        return std::snprintf(to, room, "%.17g%s", value_.real, unit_);
       case Kind::kSigned:
-        return std::snprintf(to, room, "%lld%s", static_cast<long long>(number_), unit_);
+        return std::snprintf(to, room, "%lld%s", static_cast<long long>(value_.number), unit_);
       default:
-        return std::snprintf(to, room, "%llu%s", number_, unit_);
+        return std::snprintf(to, room, "%llu%s", value_.number, unit_);
     }
   }
 
@@ -95,12 +95,12 @@ class RequiredValue {
 
   Kind kind_ = Kind::kWord;
   union {
-    const char* text_ = nullptr;
-    const void* pointer_;
-    double real_;
-    unsigned long long number_;
-  };
-  std::size_t size_ = 0;  // bytes of text_
+    const char* text = nullptr;
+    const void* pointer;
+    double real;
+    unsigned long long number;
+  } value_;
+  std::size_t size_ = 0;  // bytes of value_.text
   const char* unit_ = "";
 };
 

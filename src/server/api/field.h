@@ -469,10 +469,10 @@ void write_from(const Field&, const Unread<T>&, boost::json::object&) {}  // no 
 
 template <class>
 struct Member;
-template <class Owner_, class Type_>
-struct Member<Type_ Owner_::*> {
-  using Owner = Owner_;
-  using Value = Type_;
+template <class Struct, class T>
+struct Member<T Struct::*> {
+  using Owner = Struct;
+  using Value = T;
 };
 
 template <class T>
@@ -499,8 +499,8 @@ constexpr Field field(std::string_view help, Rule rule = {}) {
   static_assert(!As::kList || !std::is_same_v<Value, Bytes>, "a list has no items of type Bytes");
   if constexpr (detail::type_of<Value>() == Type::kNumber)
     rule.most = std::min<std::uint64_t>(rule.most, std::numeric_limits<Value>::max());
-  constexpr auto& letters = detail::kLetters<member>;
-  return {.name = {letters.data(), letters.size()},
+  constexpr auto& kName = detail::kLetters<member>;
+  return {.name = {kName.data(), kName.size()},
           .help = help,
           .rule = rule,
           .type = detail::type_of<Value>(),

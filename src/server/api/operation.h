@@ -123,10 +123,10 @@ namespace detail {
 
 template <class Function>
 struct Signature;
-template <class Answer_, class Request_, class... More>
-struct Signature<Answer_ (*)(RequestContext&, const Request_&, More...)> {
-  using Answer = Answer_;
-  using Request = Request_;
+template <class Told, class Asked, class... More>
+struct Signature<Told (*)(RequestContext&, const Asked&, More...)> {
+  using Answer = Told;
+  using Request = Asked;
   static constexpr bool kTakesReader = sizeof...(More) == 1;
 };
 
