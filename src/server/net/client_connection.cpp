@@ -38,6 +38,8 @@ namespace {
 
 // Informational answers (1xx) before the answer, at most.
 constexpr int kMostInformational = 5;
+// A body of at most this many bytes is sent with the header.
+constexpr std::size_t kSmallBody = 4 << 10;
 
 asio::generic::stream_protocol::socket taken_over(const asio::any_io_executor& io, int descriptor) {
   sockaddr_storage name{};
@@ -61,8 +63,8 @@ void name_server(SSL* ssl, const std::string& host) {
     throw boost::system::system_error(asio::error::invalid_argument);
 }
 
-// Returns the bytes of a request.
-std::string written(const HttpRequest& request) {
+// Returns the bytes of a request without its body.
+std::string head_of(const HttpRequest& request) {
   beast_http::request<beast_http::span_body<const char>> message(
       beast_http::string_to_verb(request.method), request.target, 11);
   message.set(beast_http::field::user_agent, "Carillon/" CARILLON_VERSION);
@@ -70,9 +72,10 @@ std::string written(const HttpRequest& request) {
   message.body() = {request.body.data(), request.body.size()};
   message.prepare_payload();
   beast_http::request_serializer<beast_http::span_body<const char>> serializer(message);
+  serializer.split(true);
   std::string bytes;
   error_code error;
-  while (!serializer.is_done()) {
+  while (!serializer.is_header_done()) {
     serializer.next(error, [&](error_code&, const auto& buffers) {
       bytes += beast::buffers_to_string(buffers);
       serializer.consume(beast::buffer_bytes(buffers));
@@ -122,6 +125,10 @@ std::string ClientConnection::wrong_certificate() {
 
 asio::awaitable<std::size_t> ClientConnection::read_some(asio::mutable_buffer into) {
   begin_step();
+  co_return co_await receive(into);
+}
+
+asio::awaitable<std::size_t> ClientConnection::receive(asio::mutable_buffer into) {
   if (tls_) co_return co_await tls_->async_read_some(into, use_awaitable);
   co_return co_await socket_.async_read_some(into, use_awaitable);
 }
@@ -129,28 +136,34 @@ asio::awaitable<std::size_t> ClientConnection::read_some(asio::mutable_buffer in
 asio::awaitable<void> ClientConnection::write(asio::const_buffer bytes) {
   while (bytes.size() > 0) {
     begin_step();
-    // GCC 12 goes both ways of a ?: with a co_await in each.
-    std::size_t sent = 0;
-    if (tls_) {
-      sent = co_await tls_->async_write_some(bytes, use_awaitable);
-    } else {
-      sent = co_await socket_.async_write_some(bytes, use_awaitable);
-    }
-    bytes += sent;
+    bytes += co_await send(bytes);
   }
+}
+
+asio::awaitable<std::size_t> ClientConnection::send(asio::const_buffer bytes) {
+  if (tls_) co_return co_await tls_->async_write_some(bytes, use_awaitable);
+  co_return co_await socket_.async_write_some(bytes, use_awaitable);
 }
 
 asio::awaitable<HttpAnswer> ClientConnection::ask(const HttpRequest& request,
                                                   const HttpLimits& limits) {
   answer_began_ = false;
-  const std::string bytes = written(request);
-  co_await write(asio::buffer(bytes));
+  // One system call sends a small request. A large body is not copied.
+  std::string head = head_of(request);
+  std::string_view body = request.body;
+  if (body.size() <= kSmallBody) head += std::exchange(body, {});
+  begin_step();
+  const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(body)};
+  for (asio::const_buffer part : parts) {
+    while (part.size() > 0) part += co_await send(part);
+  }
   std::optional<beast_http::response_parser<beast_http::buffer_body>> parser;
   for (int n = 0; n <= kMostInformational; ++n) {
     parser.emplace();
     parser->header_limit(static_cast<std::uint32_t>(limits.header));
     parser->body_limit(boost::none);
-    co_await parse_more(*parser);
+    begin_step();
+    co_await parse_more(*parser, limits.header);
     const unsigned status = parser->get().result_int();
     if (status / 100 != 1 || status == 101) break;
   }
@@ -159,11 +172,12 @@ asio::awaitable<HttpAnswer> ClientConnection::ask(const HttpRequest& request,
   std::array<char, 4'096> piece{};
   std::size_t total = 0;
   while (!parser->is_done() && total < limits.body) {
-    auto& body = parser->get().body();
-    body.data = piece.data();
-    body.size = std::min(piece.size(), limits.body - total);
-    const std::size_t wanted = body.size;
-    co_await parse_more(*parser);
+    auto& into = parser->get().body();
+    into.data = piece.data();
+    into.size = std::min(piece.size(), limits.body - total);
+    const std::size_t wanted = into.size;
+    begin_step();
+    co_await parse_more(*parser, limits.header);
     const std::size_t got = wanted - parser->get().body().size;
     answer.body.append(piece.data(), std::min(got, limits.kept - answer.body.size()));
     total += got;
@@ -173,21 +187,26 @@ asio::awaitable<HttpAnswer> ClientConnection::ask(const HttpRequest& request,
 }
 
 // What Beast's async_read() does, which would be compiled once for each kind of stream.
-asio::awaitable<void> ClientConnection::parse_more(beast_http::basic_parser<false>& parser) {
+asio::awaitable<void> ClientConnection::parse_more(beast_http::basic_parser<false>& parser,
+                                                   std::size_t most) {
   error_code error = beast_http::error::need_more;
   if (buffer_.size() > 0) buffer_.consume(parser.put(buffer_.data(), error));
   while (error == beast_http::error::need_more) {
+    // The parser takes the header, a line in front of a chunk, and the trailers as a whole.
+    if (buffer_.size() > most) throw boost::system::system_error(beast_http::error::header_limit);
     const auto room = buffer_.prepare(beast::read_size(buffer_, 65'536));
     try {
-      buffer_.commit(co_await read_some(room));
+      buffer_.commit(co_await receive(room));
     } catch (const boost::system::system_error& failure) {
       if (failure.code() != asio::error::eof) throw;
       if (!parser.got_some()) throw boost::system::system_error(beast_http::error::end_of_stream);
-      parser.put_eof(error = {});
+      error.clear();
+      parser.put_eof(error);
       break;
     }
     answer_began_ = true;
-    buffer_.consume(parser.put(buffer_.data(), error = {}));
+    error.clear();
+    buffer_.consume(parser.put(buffer_.data(), error));
   }
   // A piece of a body is full.
   if (error && error != beast_http::error::need_buffer) throw boost::system::system_error(error);

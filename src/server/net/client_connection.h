@@ -47,6 +47,7 @@ struct HttpAnswer {
 
 // What an answer may have.
 struct HttpLimits {
+  // Also for the line in front of a chunk, and for trailers.
   std::size_t header = 16 << 10;
   // A longer body is not read to its end: what was read counts, and the connection closes.
   std::size_t body = 64 << 10;
@@ -65,7 +66,8 @@ class ClientConnection {
   ClientConnection(const boost::asio::any_io_executor& io, int descriptor);
 
   // From now on each step has this much time: to connect, to shake hands, to read or write some
-  // bytes. After it the connection is closed. None: no limit.
+  // bytes, to send a request, to read the header of an answer or a piece of its body. After it the
+  // connection is closed. None: no limit.
   void set_patience(std::optional<std::chrono::milliseconds> patience) { patience_ = patience; }
 
   Awaitable<void> connect(const Endpoint& to);
@@ -98,9 +100,12 @@ class ClientConnection {
   using Socket = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
 
   void begin_step();
+  // These belong to the step that has begun.
+  Awaitable<std::size_t> receive(boost::asio::mutable_buffer into);
+  Awaitable<std::size_t> send(boost::asio::const_buffer bytes);
   // Parses what has come, or else what comes next, until the parser has its header, or else more of
-  // its body.
-  Awaitable<void> parse_more(boost::beast::http::basic_parser<false>& parser);
+  // its body. At most about `most` bytes wait to be parsed.
+  Awaitable<void> parse_more(boost::beast::http::basic_parser<false>& parser, std::size_t most);
 
   Socket socket_;
   std::optional<boost::asio::ssl::stream<Socket&>> tls_;
