@@ -129,7 +129,11 @@ TEST_F(LocalLogTest, ASegmentOfItsOwnSizeIsDeletedWhenItWasTrimmed) {
   append_durable(*log, kSegment / 2);
   EXPECT_EQ(files().size(), 2U);
   log->trim(log->last());
-  for (const fs::path& file : files()) EXPECT_EQ(fs::file_size(file), kSegment);
+  for (const fs::path& file : files()) {
+    // The log's thread makes the next segment, and renames it then.
+    if (file.extension() == ".new") continue;
+    EXPECT_EQ(fs::file_size(file), kSegment);
+  }
 }
 
 TEST_F(LocalLogTest, AChangeThatCannotBeAppliedIsNotAppended) {
