@@ -19,6 +19,7 @@
 #include "server/api/idempotency_cache.h"
 #include "server/api/leases.h"
 #include "server/api/long_changes.h"
+#include "server/api/requests_in_flight.h"
 #include "server/api/tokens.h"
 #include "server/beanstalk/command.h"
 #include "server/data_directory.h"

@@ -1,5 +1,5 @@
 // RequestsInFlight: requests with names of their clients' own whose first answers are not out yet.
-#include "server/api/idempotency_cache.h"
+#include "server/api/requests_in_flight.h"
 
 #include <gtest/gtest.h>
 

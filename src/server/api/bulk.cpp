@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -83,7 +82,7 @@ void begin(RequestContext& x, const ChangeOptions& asked, JobBulk bulk) {
   bulk.dry_run = asked.dry_run;
   bulk.bound = asked.limit.value_or(UINT64_MAX);
   if (asked.page_token) bulk.list.next = *asked.page_token;
-  if (!x.engine().tube_stats(x.now(), bulk.list.tube)) throw no_such_tube(bulk.list.tube);
+  found_tube(x, bulk.list.tube);
   const auto shared = std::make_shared<JobBulk>(std::move(bulk));
   go_on(x, shared, x.now().mono_ns + kPatienceNs);
 }

@@ -2,7 +2,6 @@
 // without its client (long_changes.h).
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>

@@ -24,6 +24,7 @@
 #include "server/api/problem.h"
 #include "server/api/request.h"
 #include "server/api/request_context.h"
+#include "server/api/requests_in_flight.h"
 
 namespace carillon::server {
 

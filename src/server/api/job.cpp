@@ -95,6 +95,11 @@ std::optional<KeyState> key_state_of(const queue::PutOutcome& put) {
 }
 static_assert(static_cast<int>(queue::KeyOwner::kDone) - 1 == static_cast<int>(KeyState::kDone));
 
+std::string_view name_of(queue::KeyOwner owner) {
+  if (owner == queue::KeyOwner::kNone) return {};
+  return kWords<KeyState>[static_cast<std::size_t>(owner) - 1];
+}
+
 queue::PutOrder order_of(Reader& reader, const JobDescription& job) {
   if (job.delay && job.due) reader.fault("due", "there is a delay already");
   if (job.expires_at && job.expires_in)

@@ -170,13 +170,15 @@ struct KnownJob {
 };
 template <>
 inline constexpr auto kFields<KnownJob> = fields(
-    Schema{"KnownJob", "The job is gone, or the token may not read it."},
+    Schema{.help = "The job is gone, or the token may not read it."},
     field<&KnownJob::id>("Its number."),
     field<&KnownJob::state>(
         "What the job is that has the key; done: it is gone, and its key_window is not over."));
 
 // Returns the state of the job whose key a put has met; none if it has met no key.
 std::optional<KeyState> key_state_of(const queue::PutOutcome& put);
+// Returns its word, with which both protocols answer such a put: "dead". Empty for kNone.
+std::string_view name_of(queue::KeyOwner owner);
 
 // --- A job of a put.
 
@@ -225,7 +227,7 @@ inline constexpr std::array kKeyFields = {
                                 {.usual = "reject", .in_header = true})};
 
 template <>
-inline constexpr auto kFields<NewJob> = fields(Schema{"NewJob", "No field is needed."},
+inline constexpr auto kFields<NewJob> = fields(Schema{.help = "No field is needed."},
                                                kDescriptionFields<NewJob>, kKeyFields<NewJob>);
 
 // Returns what the engine is asked, and notes what does not go together. The order points into the

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <string_view>
 
-#include "carillon/queue/commands.h"
 #include "carillon/queue/job.h"
 
 namespace carillon::server {
@@ -38,10 +37,5 @@ inline constexpr queue::Priority kUsualPriority = 65'536;
 // others waiting for long.
 inline constexpr std::size_t kMaxBatch = 1'000;
 inline constexpr std::size_t kMaxBatchBytes = 1 << 20;
-
-// --- The word with which both protocols answer a put whose key another job has: "dead".
-
-// Returns an empty text for kNone.
-std::string_view name_of(queue::KeyOwner owner);
 
 }  // namespace carillon::server

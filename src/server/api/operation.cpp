@@ -1,5 +1,6 @@
 // Reads the request of an operation (operation.h).
 #include "server/api/operation.h"
+#include "server/api/json_body.h"
 
 #include <fmt/format.h>
 

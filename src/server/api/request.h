@@ -1,7 +1,6 @@
 // A request to the API and the answer to it, independent of the connection that brought it.
 #pragma once
 
-#include <boost/json/object.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -74,16 +73,5 @@ struct Reply {
 
 // Throws Problem (412) if a precondition fails.
 void require_preconditions(const Request& request, bool is_there, std::string_view what);
-
-// --- The JSON that is the body of a request, within limits.
-//
-//   boost::json::object job = parse_object(request.body);
-
-// The most values in the JSON of a request, and in that of a batch of jobs.
-inline constexpr std::size_t kMostParts = 1'000;
-inline constexpr std::size_t kMostPartsOfBatch = 20'000;
-
-// Returns the object that the text is. Throws Problem.
-boost::json::object parse_object(std::string_view text, std::size_t most_parts = kMostParts);
 
 }  // namespace carillon::server

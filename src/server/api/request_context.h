@@ -44,8 +44,9 @@ namespace carillon::server {
 // Returns the number of a job. Throws Problem if the text is not a number.
 queue::JobId job_id_of(const std::string& text);
 
-// The answer if the body of a job is damaged, or cannot be read now.
 class Problem;
+
+// The answer if the body of a job is damaged, or cannot be read now.
 Problem unreadable(queue::JobId job, const Body& body);
 
 struct Operation;  // operation.h

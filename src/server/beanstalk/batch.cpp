@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <unordered_set>
 
+#include "server/api/job.h"
 #include "server/api/names.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"

@@ -1,4 +1,5 @@
-// The table of routes, and how a path is matched with them (routes.h).
+// The table of routes, the functions of those that are no rows of the API, and how a path is
+// matched with them (routes.h).
 #include "server/http/routes.h"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "server/api/feed.h"
+#include "server/api/json_body.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
 #include "server/api/request.h"

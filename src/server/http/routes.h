@@ -9,7 +9,6 @@
 // function sees it: nothing that a client has written is ignored. Thread safety: pure.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
