@@ -16,12 +16,16 @@ export async function attempt(action, done) {
   }
 }
 
+// Returns what a change did. Throws if it has stopped half-way.
+function whole(change) {
+  if (!change.error) return change;
+  throw new Problem(500, `${jobs(change.changed ?? change.kicked)} done, then: ${change.error}`);
+}
+
 // Sends a request that may go on as an operation (202), and shows how far it is.
-async function run(title, expected, path, body) {
+export async function run(title, expected, path, body) {
   const reply = await api("POST", path, body);
-  if (reply.body.error)
-    throw new Problem(500, `${jobs(reply.body.changed)} done, then: ${reply.body.error}`);
-  if (reply.status !== 202) return reply.body;
+  if (reply.status !== 202) return whole(reply.body);
   const bar = h("progress", { "aria-label": title, max: expected || null });
   const words = h("p", {}, "It has begun.");
   const { dialog, closed } = openDialog(title, bar, words, h("form", { method: "dialog" },
@@ -41,8 +45,7 @@ async function run(title, expected, path, body) {
       `${jobs(operation.changed)} so far; ${count(operation.looked_at)} looked at`;
   }
   if (!left) dialog.close();
-  if (operation.state === "failed") throw new Problem(500, operation.error);
-  return operation;
+  return whole(operation);
 }
 
 // Changes the jobs that a filter means: counts them, asks, does it. Returns true if it was done.

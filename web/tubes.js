@@ -1,5 +1,5 @@
 // Tubes: their counts, and what an operator does to one.
-import { attempt, changeMany } from "./actions.js";
+import { attempt, changeMany, run } from "./actions.js";
 import { allTubes, api, tubePath } from "./api.js";
 import { ask, confirm } from "./dialog.js";
 import { button, count, duration, empty, h, head, jobs, link, table } from "./dom.js";
@@ -19,8 +19,8 @@ async function kick(tube) {
   const n = tube.jobs[which];
   return await confirm(`Kick ${jobs(n)}?`, `${jobs(n)} of tube ${tube.name} that are ${which} ` +
     "become ready now.", `Kick ${jobs(n)}`, false) &&
-    attempt(async () => (await api("POST", `${tubePath(tube.name)}:kick`)).body,
-      ({ kicked, error }) => `${jobs(kicked)} kicked${error ? `, then: ${error}` : ""}.`);
+    attempt(() => run("Kicking the jobs", n, `${tubePath(tube.name)}:kick`),
+      ({ kicked }) => `${jobs(kicked)} kicked.`);
 }
 
 function actions(view, tube) {
