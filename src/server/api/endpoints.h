@@ -2,7 +2,6 @@
 // secret.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

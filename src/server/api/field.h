@@ -92,8 +92,15 @@ struct Unread {
 //
 //   template <>
 //   inline constexpr auto kWords<Colour> = words("red", "green");
+namespace detail {
 template <class Enum>
-inline constexpr std::array<std::string_view, 0> kWords = {};
+consteval std::array<std::string_view, 0> wordless() {
+  static_assert(sizeof(Enum) == 0, "the enum has no words: specialize kWords");
+  return {};
+}
+}  // namespace detail
+template <class Enum>
+inline constexpr auto kWords = detail::wordless<Enum>();
 template <class... Texts>
 constexpr std::array<std::string_view, sizeof...(Texts)> words(const Texts&... all) {
   return {all...};
@@ -205,7 +212,7 @@ struct Shape {
 
 // A schema whose name is not that of the struct.
 struct Schema {
-  std::string_view name;
+  std::string_view name = {};
   std::string_view help = {};
 };
 template <std::size_t n>

@@ -1,7 +1,6 @@
 // The jobs of a tube in pages: what is asked for, and what is told.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 // What a worker asks for by a request: jobs, and what becomes of each. Leases (leases.h) hold them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 // Fields for the limits and retries of tubes, groups and jobs, to read and to write.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 

@@ -199,18 +199,9 @@ json::object answer_of(const Operation& operation, std::string_view help, const 
   return told;
 }
 
-bool may_be_wrong(const Operation& operation) {
-  return std::any_of(operation.request->fields.begin(), operation.request->fields.end(),
-                     [&](const Field& one) {
-                       const bool is_any_text = one.type == Type::kText && one.rule.form == nullptr;
-                       return !is_any_text || !operation.is_in_path(one.name);
-                     });
-}
-
-// Returns the statuses of its problems.
+// Returns the statuses of its problems. 400: at least a field that it does not have is refused.
 std::set<std::string_view> problems_of(const Operation& operation) {
-  std::set<std::string_view> all;
-  if (may_be_wrong(operation)) all.insert("400");
+  std::set<std::string_view> all = {"400"};
   if (operation.method == "PATCH") all.insert("415");
   if (operation.method != "GET") all.insert("422");
   for_each_word(operation.problems, [&](std::string_view status) { all.insert(status); });

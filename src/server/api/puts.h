@@ -1,7 +1,6 @@
 // Puts, of one job or of a batch: what is asked for, and what is told.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

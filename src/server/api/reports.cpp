@@ -21,15 +21,19 @@ namespace carillon::server {
 
 namespace {
 
-struct DueWidth {
-  queue::Millis ms;
-  std::uint32_t usual;  // spans
+// The units of time: the dials of the wheel, and what jobs are counted by.
+struct DialSize {
+  DialUnit unit;
+  queue::Millis width;
+  std::size_t slots;
+  std::size_t spans;  // spans that are counted
 };
-constexpr std::array<DueWidth, 3> kDueWidths = {{{60'000, 60}, {3'600'000, 24}, {86'400'000, 30}}};
-
-void require_found(const std::optional<queue::TubeStats>& stats, const std::string& tube) {
-  if (!stats) throw no_such_tube(tube);
-}
+// Storms are found in the minutes of the next 16 hours.
+constexpr DialSize kMinutes{DialUnit::kMinute, 60'000, 60, 1'000};
+constexpr std::array<DialSize, 4> kDials{{{DialUnit::kSecond, 1'000, 60, 60},
+                                          kMinutes,
+                                          {DialUnit::kHour, 3'600'000, 24, 24},
+                                          {DialUnit::kDay, 86'400'000, 30, 30}}};
 
 Due due_of(const queue::DueCounts& counts, const queue::JobCounts& jobs) {
   Due due{.now = {counts.now},
@@ -53,38 +57,24 @@ Due due_of(const queue::DueCounts& counts, const queue::JobCounts& jobs) {
 void count_spans(RequestContext& x, const std::shared_ptr<queue::DueCounts>& counts) {
   x.engine().count_due(x.now(), *counts);
   if (!counts->done) return x.later([counts](RequestContext& then) { count_spans(then, counts); });
-  const auto stats = x.engine().tube_stats(x.now(), counts->tube);
-  require_found(stats, counts->tube);
-  answer(x, due_of(*counts, stats->jobs));
+  answer(x, due_of(*counts, found_tube(x, counts->tube).jobs));
 }
 
 void get_due(RequestContext& x, const GetDue& asked) {
-  require_found(x.engine().tube_stats(x.now(), asked.tube), asked.tube);
-  const DueWidth& width = kDueWidths[static_cast<std::size_t>(asked.by)];
-  const std::uint32_t spans = asked.spans.value_or(width.usual);
-  x.hold(std::size_t{spans} * 256);
+  found_tube(x, asked.tube);
+  static_assert(kDials[1].unit == DialUnit::kMinute, "DueUnit lacks seconds");
+  const DialSize& unit = kDials[static_cast<std::size_t>(asked.by) + 1];
+  const std::size_t spans = asked.spans.value_or(unit.slots);
+  x.hold(spans * 256);
   const auto counts = std::make_shared<queue::DueCounts>();
   counts->tube = asked.tube;
-  counts->bounds = queue::bounds_of(x.now().utc_ns / 1'000'000, width.ms, spans);
+  counts->bounds = queue::bounds_of(x.now().utc_ns / 1'000'000, unit.width, spans);
   count_spans(x, counts);
 }
 
 // --- Counts due jobs in steps and answers with dials, spans and storms.
 
 using queue::DueCounts;
-
-struct DialSize {
-  DialUnit unit;
-  queue::Millis width;
-  std::size_t slots;
-  std::size_t spans;  // spans that are counted
-};
-// Storms are found in the minutes of the next 16 hours.
-constexpr DialSize kMinutes{DialUnit::kMinute, 60'000, 60, 1'000};
-constexpr std::array<DialSize, 4> kDials{{{DialUnit::kSecond, 1'000, 60, 60},
-                                          kMinutes,
-                                          {DialUnit::kHour, 3'600'000, 24, 24},
-                                          {DialUnit::kDay, 86'400'000, 30, 30}}};
 
 // The most jobs that are counted one by one: about 20 ms of work, in steps.
 constexpr std::uint64_t kBudget = 16'384;
@@ -181,7 +171,7 @@ void count_on(RequestContext& x, const std::shared_ptr<DueCounts>& counts) {
 
 void get_wheel(RequestContext& x, const GetWheel& asked) {
   x.require_tube(asked.tube);
-  if (!x.engine().tube_stats(x.now(), asked.tube)) throw no_such_tube(asked.tube);
+  found_tube(x, asked.tube);
   const auto counts = std::make_shared<DueCounts>();
   counts->tube = asked.tube;
   counts->bounds = all_bounds(x.now().utc_ns / 1'000'000);
@@ -262,7 +252,7 @@ void get_dead(RequestContext& x, const ListDead& asked, Reader& reader) {
     reader.fault("page_token", fmt::format("\"{}\": not what an answer calls next_page_token",
                                            to_text(*asked.page_token)));
   reader.throw_if_any();
-  if (!x.engine().tube_stats(x.now(), asked.tube)) throw no_such_tube(asked.tube);
+  found_tube(x, asked.tube);
   const auto all = std::make_shared<Reasons>();
   all->list.tube = asked.tube;
   all->list.filter.states = queue::bit_of(queue::JobState::kBuried);

@@ -2,7 +2,6 @@
 // dead.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -121,7 +120,7 @@ struct Wheel {
 };
 template <>
 inline constexpr auto kFields<Wheel> =
-    fields(Schema{"Wheel", "Moments are ms since 1970; docs/http.md#the-wheel."},
+    fields(Schema{.help = "Moments are ms since 1970; docs/http.md#the-wheel."},
            field<&Wheel::now>("The time of the first step."),
            field<&Wheel::tube>("The tube.", {.form = &kTubeForm}),
            field<&Wheel::delayed>("Its delayed jobs."),

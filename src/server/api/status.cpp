@@ -1,5 +1,5 @@
-// Answers about the server for people, monitors and load balancers (status.h). They report counts
-// and no changes, so they do not wait for the disk. Only the audit does.
+// Answers about the server for people, monitors, load balancers and backups (status.h). Most report
+// counts and no changes, so they do not wait for the disk.
 #include "server/api/status.h"
 
 #include <algorithm>
@@ -108,7 +108,7 @@ constexpr auto kStatusRows = rows(
     operation<create_checkpoint, Checkpoint>(
         "POST /v1/checkpoint", {Needs::kAdmin, Reach::kAllTubes},
         "Makes a checkpoint of all jobs, which is kept until this connection closes.",
-        {.audited_as = "checkpoint", .problems = "400 409"}));
+        {.audited_as = "checkpoint", .problems = "409"}));
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// Requests and answers about the server: its counts, the samples of the feed, and the audit.
+// Requests and answers about the server: its counts, the samples of the feed, the audit, and
+// checkpoints.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -152,7 +152,7 @@ struct Sample {
 };
 template <>
 inline constexpr auto kFields<Sample> = fields(
-    Schema{"Sample", "In ms since 1970; ages and lateness in s; docs/http.md#events."},
+    Schema{.help = "In ms since 1970; ages and lateness in s; docs/http.md#events."},
     field<&Sample::at>("When it was taken."), field<&Sample::jobs>("Jobs of all tubes, by state."),
     field<&Sample::tubes>("How many tubes."), field<&Sample::connections>("Open connections."),
     field<&Sample::waiting>("Workers that wait for a job."),

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <iterator>
 #include <memory>
@@ -20,6 +19,12 @@ namespace carillon::server {
 
 Problem no_such_tube(std::string_view tube) {
   return Problem(kNotFound, fmt::format("there is no tube \"{}\"", tube));
+}
+
+queue::TubeStats found_tube(RequestContext& x, const std::string& tube) {
+  auto stats = x.engine().tube_stats(x.now(), tube);
+  if (!stats) throw no_such_tube(tube);
+  return *std::move(stats);
 }
 
 namespace {
@@ -189,9 +194,7 @@ Group group_of(std::string_view tube, std::string_view name, const queue::GroupS
 namespace {
 
 Tube get_tube(RequestContext& x, const TubeName& asked) {
-  const auto stats = x.engine().tube_stats(x.now(), asked.tube);
-  if (!stats) throw no_such_tube(asked.tube);
-  return tube_of(*stats);
+  return tube_of(found_tube(x, asked.tube));
 }
 
 // Makes the tube if it does not exist.
@@ -235,7 +238,7 @@ void resume_tube(RequestContext& x, const TubeName& asked) {
 
 // Like the command kick: kicks buried jobs, or delayed jobs if no job is buried.
 void kick_tube(RequestContext& x, const KickTube& asked) {
-  if (!x.engine().tube_stats(x.now(), asked.tube)) throw no_such_tube(asked.tube);
+  found_tube(x, asked.tube);
   x.use_tube();
   kick(x, std::make_shared<queue::Kick>(queue::Kick{.bound = asked.max}));
 }

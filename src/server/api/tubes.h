@@ -1,7 +1,6 @@
 // Requests and answers of tubes and their groups.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -197,5 +196,7 @@ inline constexpr auto kFields<Kicked> =
            field<&Kicked::error>("Why it has stopped half-way."));
 
 Problem no_such_tube(std::string_view tube);
+// Throws no_such_tube() if the tube does not exist.
+queue::TubeStats found_tube(RequestContext& x, const std::string& tube);
 
 }  // namespace carillon::server

@@ -312,10 +312,12 @@ void Session::or_answer_problem(Action action) {
     action();
   } catch (const Problem& problem) {
     refuse(problem);
-  } catch (const queue::StoreError& error) {
-    const bool is_damage = dynamic_cast<const queue::StoreDamage*>(&error) != nullptr;
+  } catch (const queue::StoreDamage& error) {
     service_.report_store_failure(error.what());
-    refuse(Problem(is_damage ? kDamaged : kFailed, error.what()));
+    refuse(Problem(kDamaged, error.what()));
+  } catch (const queue::StoreError& error) {
+    service_.report_store_failure(error.what());
+    refuse(Problem(kFailed, error.what()));
   } catch (const queue::OverLimit& error) {
     refuse(Problem(kNoMemory, error.what()));
   } catch (
