@@ -15,9 +15,8 @@
 
 namespace carillon::server {
 
-// --- Times syncs, and logs when one keeps clients waiting for a second or more. It is asked once
-// more before a sync is requested.
-
+// SlowSyncs times syncs, and logs when one keeps clients waiting for a second or more. It is asked
+// once more before a sync is requested.
 class SlowSyncs {
  public:
   // At `mono_ns` (ns of the monotonic clock) syncs are requested up to `requested`, and are done up
@@ -38,8 +37,7 @@ class SlowSyncs {
   base::LogThrottle throttle_;
 };
 
-// --- Logs when somebody has set the wall clock by a second or more.
-
+// ClockSteps logs when somebody has set the wall clock by a second or more.
 class ClockSteps {
  public:
   // To be called once a turn. Cheap.
@@ -49,9 +47,8 @@ class ClockSteps {
   std::int64_t logged_ = 0;  // Engine::clock_moved() at the last log line
 };
 
-// --- Logs when jobs stay on disk because memory has no room for them, and when reserved jobs take
-// as much memory as they may.
-
+// MemoryWarnings logs when jobs stay on disk because memory has no room for them, and when reserved
+// jobs take as much memory as they may.
 class MemoryWarnings {
  public:
   explicit MemoryWarnings(const queue::EngineOptions& limits) : limits_(limits) {}
@@ -69,11 +66,10 @@ class MemoryWarnings {
   bool reserved_is_full_ = false;
 };
 
-// --- Logs the occurrences of schedules that were skipped, those that a change of clocks moved, and
-// schedules that cannot be read.
+// ScheduleLog logs the occurrences of schedules that were skipped, those that a change of clocks
+// moved, and schedules that cannot be read.
 //
 //   log.observe(engine, now_ns);     // once a turn
-
 class ScheduleLog {
  public:
   // Logs at most 20 lines a second, and how many more events there were. A schedule that skips

@@ -19,7 +19,7 @@
 //   on-conflict    reject, ignore, replace, keep-due or debounce                 put
 //   key-window     a duration                                                    put
 //   group          as a key                                                      put
-//   attributes     a JSON object without a space (server/api/job.h)       put patch
+//   attributes     a JSON object without a space (server/api/job.h)              put patch
 //   body           how many bytes the new body has, which follows                patch
 //   max-attempts   0 (no last one) to 4294967295                                 put fail
 //   backoff        a duration, or the first and the longest: 1s..1h              put
@@ -109,6 +109,7 @@ void set_defaults(std::string_view defaults, JobOptions& options);
 //            | '"' bytes without '"' '"'         which may have spaces
 //
 // A value outside its range is refused; nothing is clamped. All functions throw
+// std::invalid_argument with one line that names what is wrong, and what is allowed. Thread safety:
 // pure.
 
 struct OptionText {

@@ -59,8 +59,9 @@ std::string to_string(const Address& address);
 //   split_url("http://[::1]:80/a?b")              // "http", "[::1]:80", "/a?b"
 //
 // Why not the parser of Boost.URL: version 1.81 takes the first four numbers of the name above for
-// an address, and the rest of it for a path.
+// an address, and the rest of it for a path. Thread safety: pure.
 
+// Its parts point into the text.
 struct Authority {
   // A name, or an address without brackets.
   std::string_view host;
