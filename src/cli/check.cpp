@@ -322,11 +322,9 @@ void add_check(CLI::App& command, int& exit_code) {
   CheckRequest& request = set_action(command, exit_code, kCheckExamples, check);
   add_value(command, "--data DIR", request.directory, parse_directory,
             "The server's data directory (./carillon-data)");
-  add_text(
-      command, "--salvage DIR",
-      [&request](const std::string& text) { request.salvage = parse_directory(text); },
-      "Nothing else: copy what is whole of the data directory into a new one, and list the jobs "
-      "that are not in DIR.lost, a line of JSON each");
+  add_value(command, "--salvage DIR", request.salvage, parse_directory,
+            "Nothing else: copy what is whole of the data directory into a new one, and list the "
+            "jobs that are not in DIR.lost, a line of JSON each");
   add_text(command, "--tls-cert FILE", request.secrets.certificate,
            "Its certificate: does it fit the key, until when does it hold");
   add_text(command, "--tls-key FILE", request.secrets.key,

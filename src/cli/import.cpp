@@ -70,9 +70,7 @@ int import_jobs(const ImportRequest& request) {
 
 void add_import(CLI::App& command, int& exit_code) {
   ImportRequest& request = set_action(command, exit_code, kImportExamples, import_jobs);
-  add_value(
-      command, "FILE", request.file, [](const std::string& text) { return text; },
-      "Lines of JSON; - is standard input");
+  add_text(command, "FILE", request.file, "Lines of JSON; - is standard input");
   add_value(
       command, "--beanstalkd ADDR", request.beanstalkd,
       [](const std::string& text) { return server::parse_address(text); },

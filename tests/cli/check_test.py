@@ -309,9 +309,9 @@ class CheckTest(CliCase):
         return bool(masks) and bool(int(masks[0].split()[1], 16) >> (number - 1) & 1)
 
     def test_wrong_usage(self):
-        self.fails(
-            'carillon check: --data "": not a directory\'s name', "check", "--data", "", code=2
-        )
+        for option in ("--data", "--salvage"):
+            wrong = f'carillon check: {option} "": not a directory\'s name'
+            self.fails(wrong, "check", option, "", code=2)
 
 
 if __name__ == "__main__":
