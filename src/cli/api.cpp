@@ -7,11 +7,11 @@
 #include <boost/json.hpp>
 #include <utility>
 
-#include "cli/arguments.h"
 #include "server/api/operation.h"
 #include "server/api/operations.h"
 #include "server/net/client_connection.h"
 #include "server/text/json_text.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::cli {
 
@@ -72,7 +72,7 @@ std::string reason_of(const json::object& problem, const std::vector<server::Fie
 }
 
 std::optional<std::chrono::seconds> rest_of(const server::HttpAnswer& answer) {
-  const auto seconds = whole_number<unsigned>(answer.retry_after);
+  const auto seconds = server::whole_number<unsigned>(answer.retry_after);
   if (answer.status != 503 || !seconds) return std::nullopt;
   return std::chrono::seconds(std::max(*seconds, 1u));
 }

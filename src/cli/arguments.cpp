@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "server/beanstalk/command.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::cli {
 namespace {
@@ -23,7 +24,7 @@ constexpr const char* kHttpVariable = "CARILLON_HTTP";
 
 template <class Number>
 std::optional<Number> read_number(std::string_view text, Number least, Number most) {
-  const auto number = whole_number<Number>(text);
+  const auto number = server::whole_number<Number>(text);
   return number && *number >= least && *number <= most ? number : std::nullopt;
 }
 

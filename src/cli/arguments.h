@@ -14,7 +14,6 @@
 // the compilation of each file that includes it.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +22,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -38,15 +36,6 @@ class Option;
 namespace carillon::cli {
 
 inline constexpr std::string_view kDefaultTube = "default";
-
-// Returns the number that the whole text is; nothing of another text, or if it does not fit.
-template <class Number>
-std::optional<Number> whole_number(std::string_view text, int base = 10) {
-  Number number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number, base);
-  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
-}
 
 // These parsers throw std::invalid_argument for a wrong value. The message starts with the value in
 // quotes and says what is allowed.

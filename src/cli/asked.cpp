@@ -12,6 +12,7 @@
 #include "cli/wait.h"
 #include "server/text/duration.h"
 #include "server/text/timestamp.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::cli {
 
@@ -75,7 +76,7 @@ json::value value_of(const server::Field& field, const std::string& text) {
   if (field.type == Type::kMoment) return parse_moment(text);
   if (field.type == Type::kDuration)
     return json::value(fmt::format("{}ms", server::parse_duration(text).count()));
-  const auto number = whole_number<std::uint64_t>(text);
+  const auto number = server::whole_number<std::uint64_t>(text);
   return field.type == Type::kNumber && number ? json::value(*number) : json::value(text);
 }
 

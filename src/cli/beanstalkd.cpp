@@ -18,12 +18,12 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "server/logging.h"
 #include "server/server.h"
 #include "server/text/address.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::cli {
 namespace {
@@ -49,7 +49,7 @@ struct BeanstalkdArgs {
 };
 
 std::uint64_t number_in(const std::string& value) {
-  const auto number = whole_number<std::uint64_t>(value);
+  const auto number = server::whole_number<std::uint64_t>(value);
   if (!number) throw BeanstalkdUsageError("invalid size: " + value);
   return *number;
 }

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/arguments.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::cli {
 namespace {
@@ -101,7 +101,7 @@ std::uint64_t Client::number_after(const std::string& command, const std::string
                                    std::string_view keyword) const {
   const auto words = words_of(reply);
   if (words.size() != 2 || words[0] != keyword) throw_unexpected(command, reply);
-  const auto number = whole_number<std::uint64_t>(words[1]);
+  const auto number = server::whole_number<std::uint64_t>(words[1]);
   if (!number) throw_unexpected(command, reply);
   return *number;
 }
@@ -125,8 +125,8 @@ std::optional<Job> Client::read_job(const std::string& command, const std::strin
   if (reply == none) return std::nullopt;
   const auto words = words_of(reply);
   if (words.size() != 3 || words[0] != keyword) throw_unexpected(command, reply);
-  const auto id = whole_number<std::uint64_t>(words[1]);
-  const auto size = whole_number<std::uint64_t>(words[2]);
+  const auto id = server::whole_number<std::uint64_t>(words[1]);
+  const auto size = server::whole_number<std::uint64_t>(words[2]);
   if (!id || !size) throw_unexpected(command, reply);
   return Job{.id = *id, .body = read_data(*size)};
 }
@@ -221,7 +221,7 @@ std::string Client::ask_to_put(const std::string& command, std::string_view body
 bool Client::rests(std::string_view reply, std::chrono::milliseconds& rested) {
   using std::chrono::milliseconds;
   if (!reply.starts_with(kTooFast)) return false;
-  const auto told = whole_number<std::uint64_t>(reply.substr(kTooFast.size()));
+  const auto told = server::whole_number<std::uint64_t>(reply.substr(kTooFast.size()));
   if (!told) return false;
   constexpr milliseconds kMost = kLongestRest;
   const milliseconds left = kMost - rested;

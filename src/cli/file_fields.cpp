@@ -12,6 +12,7 @@
 #include "cli/api.h"
 #include "cli/arguments.h"
 #include "server/text/duration.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::cli {
 namespace {
@@ -66,7 +67,7 @@ json::value parse_limit(const std::string& text) {
 json::value parse_rate(const std::string& text) {
   const std::size_t slash = text.find('/');
   if (text == "0") return nullptr;
-  const auto jobs = whole_number<std::uint64_t>(std::string_view(text).substr(0, slash));
+  const auto jobs = server::whole_number<std::uint64_t>(std::string_view(text).substr(0, slash));
   if (slash == text.npos || !jobs)
     throw std::invalid_argument(
         fmt::format("\"{}\": 0, or a number in a duration, as 100/1m", text));

@@ -6,14 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,6 +23,7 @@
 #include "server/server.h"
 #include "server/text/address.h"
 #include "server/text/duration.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::cli {
 namespace {
@@ -37,18 +36,16 @@ namespace {
 // 1024^2 (M) or 1024^3 (G).
 std::uint64_t parse_size(std::string_view text, std::uint64_t most) {
   constexpr std::string_view kUnits = "kMG";
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  const std::size_t unit = end - rest == 1 ? kUnits.find(*rest) : std::string_view::npos;
-  const bool has_form = error == std::errc() && (rest == end || unit != std::string_view::npos);
-  const unsigned shift =
-      unit == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
-  if (!has_form || number > (most >> shift)) {
+  const std::size_t unit = text.empty() ? text.npos : kUnits.find(text.back());
+  const bool has_unit = unit != text.npos;
+  const unsigned shift = has_unit ? 10 * (static_cast<unsigned>(unit) + 1) : 0;
+  const auto number =
+      server::whole_number<std::uint64_t>(text.substr(0, text.size() - (has_unit ? 1 : 0)));
+  if (!number || *number > (most >> shift)) {
     throw std::invalid_argument(
         fmt::format("\"{}\": not a size from 0 to {}; use e.g. 65535, 64k, 10M, 1G", text, most));
   }
-  return number << shift;
+  return *number << shift;
 }
 
 queue::SyncPolicy parse_sync(std::string_view text) {
@@ -109,7 +106,7 @@ queue::Millis parse_load_ahead(std::string_view text) {
 }
 
 mode_t parse_socket_mode(std::string_view text) {
-  const auto mode = whole_number<unsigned>(text, 8);
+  const auto mode = server::whole_number<unsigned>(text, 8);
   if (mode && *mode <= 0777) return *mode;
   throw std::invalid_argument(fmt::format(
       "\"{}\": not a mode from 0 to 777, in octal digits; use e.g. 600, 660, 666", text));
@@ -117,7 +114,7 @@ mode_t parse_socket_mode(std::string_view text) {
 
 server::SocketGroup parse_socket_group(const std::string& text) {
   if (const group* found = ::getgrnam(text.c_str())) return {.name = text, .id = found->gr_gid};
-  const auto id = whole_number<gid_t>(text);
+  const auto id = server::whole_number<gid_t>(text);
   // chown() takes the largest number for "leave it".
   if (id && *id != static_cast<gid_t>(-1)) return {.name = text, .id = *id};
   throw std::invalid_argument(fmt::format("\"{}\": this machine has no such group", text));

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "cli/arguments.h"
 #include "cli/client.h"
@@ -22,6 +23,7 @@
 #include "cli/output.h"
 #include "server/text/json_text.h"
 #include "server/text/visible_text.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::cli {
 namespace {
@@ -35,11 +37,9 @@ constexpr std::array<std::string_view, 7> kTextFields{"name",     "tube", "state
 // characters, from the front. Returns the character; nothing if the digits are missing.
 std::optional<char32_t> take_number(std::string_view& text, std::size_t digits) {
   constexpr int kHexadecimal = 16;
-  std::uint32_t code = 0;
   if (text.size() < digits + 2) return std::nullopt;
-  const char* const end = text.data() + 2 + digits;
-  if (std::from_chars(text.data() + 2, end, code, kHexadecimal).ptr != end) return std::nullopt;
-  text.remove_prefix(digits + 2);
+  const auto code = server::whole_number<std::uint32_t>(text.substr(2, digits), kHexadecimal);
+  if (code) text.remove_prefix(digits + 2);
   return code;
 }
 
@@ -81,22 +81,22 @@ bool is_text(const StatsField& field, bool of_server) {
   return std::find(kTextFields.begin(), kTextFields.end(), field.name) != kTextFields.end();
 }
 
-template <class Number>
-bool parse_all(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
+// Returns the number that the whole text is, or none. JSON has no infinity, and no NaN.
+std::optional<double> finite_number(std::string_view text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const bool is_one = error == std::errc() && rest == end && std::isfinite(number);
+  return is_one ? std::optional(number) : std::nullopt;
 }
 
 boost::json::value json_value(const StatsField& field, bool of_server) {
   if (is_text(field, of_server)) return boost::json::value(field.value);
   if (field.value == "true") return boost::json::value(true);
   if (field.value == "false") return boost::json::value(false);
-  std::uint64_t whole = 0;
-  if (parse_all(field.value, whole)) return boost::json::value(whole);
-  double fraction = 0;
-  // from_chars() also accepts "inf" and "nan", which JSON does not have.
-  if (parse_all(field.value, fraction) && std::isfinite(fraction))
-    return boost::json::value(fraction);
+  if (const auto whole = server::whole_number<std::uint64_t>(field.value))
+    return boost::json::value(*whole);
+  if (const auto number = finite_number(field.value)) return boost::json::value(*number);
   return boost::json::value(field.value);
 }
 
@@ -122,12 +122,10 @@ const std::string& StatsFields::text(std::string_view name) const {
 }
 
 std::uint64_t StatsFields::number(std::string_view name) const {
-  std::uint64_t number = 0;
-  if (!parse_all(text(name), number)) {
-    throw Failure(fmt::format("the server sent \"{}: {}\" in its statistics; a number was expected",
-                              name, text(name)));
-  }
-  return number;
+  const auto number = server::whole_number<std::uint64_t>(text(name));
+  if (number) return *number;
+  throw Failure(fmt::format("the server sent \"{}: {}\" in its statistics; a number was expected",
+                            name, text(name)));
 }
 
 bool StatsFields::has(std::string_view name) const {

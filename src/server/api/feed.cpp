@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "server/metrics/metrics.h"
 #include "server/service.h"
 #include "server/text/json_text.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::server {
 namespace {
@@ -218,11 +218,9 @@ const Feed::Event* Feed::after(std::uint64_t number) const {
 std::optional<std::uint64_t> Feed::number_of(std::string_view id) const {
   const std::size_t hyphen = id.find('-');
   if (hyphen == std::string_view::npos) return std::nullopt;
-  std::uint64_t number = 0;
-  const char* const end = id.data() + id.size();
-  const auto [rest, error] = std::from_chars(id.data() + hyphen + 1, end, number);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return id.substr(0, hyphen) == service_.identity().id ? number : 0;
+  const auto number = whole_number<std::uint64_t>(id.substr(hyphen + 1));
+  if (!number) return std::nullopt;
+  return id.substr(0, hyphen) == service_.identity().id ? *number : 0;
 }
 
 }  // namespace carillon::server

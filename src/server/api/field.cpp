@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <stdexcept>
 
 #include "server/api/names.h"
 #include "server/text/duration.h"
 #include "server/text/json_text.h"
 #include "server/text/timestamp.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::server {
 
@@ -36,11 +36,11 @@ const json::string* text_of(Reader& reader, const Field& field, const json::valu
   return nullptr;
 }
 
-// Returns true if the whole text is a decimal number.
-bool is_digits(std::string_view text, std::uint64_t& number) {
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && rest == end;
+// Returns the value if it is a whole number that fits, or none.
+std::optional<std::uint64_t> number_of(const json::value& value) {
+  json::error_code error;
+  const auto number = value.to_number<std::uint64_t>(error);
+  return error ? std::nullopt : std::optional(number);
 }
 
 std::string range_of(const Rule& rule, std::string_view unit) {
@@ -236,8 +236,7 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, Mo
       into.at = parse_timestamp(std::string_view(*text));
       return true;
     } catch (const std::invalid_argument& error) {
-      std::uint64_t ms = 0;
-      const bool is_number = reader.has_texts() && is_digits(*text, ms);
+      const bool is_number = reader.has_texts() && whole_number<std::uint64_t>(*text);
       if (!is_number) return reader.fault(field.name, error.what()), false;
     }
   }
@@ -262,12 +261,9 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, Js
 bool read_number(Reader& reader, const Field& field, const json::value& value,
                  std::uint64_t& into) {
   const json::string* const text = reader.has_texts() ? value.if_string() : nullptr;
-  json::error_code error;
-  std::uint64_t number = 0;
-  const bool is_number = text != nullptr ? is_digits(*text, number)
-                                         : (number = value.to_number<std::uint64_t>(error), !error);
-  if (is_number && number >= field.rule.least && number <= field.rule.most) {
-    into = number;
+  const auto number = text != nullptr ? whole_number<std::uint64_t>(*text) : number_of(value);
+  if (number && *number >= field.rule.least && *number <= field.rule.most) {
+    into = *number;
     return true;
   }
   reader.fault(field.name, fmt::format("{}: not a whole number from {} to {}", shown_value(value),

@@ -5,9 +5,8 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
-#include <charconv>
-
 #include "carillon/require.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::server {
 
@@ -19,11 +18,10 @@ constexpr std::size_t kWorkerMemory = 1 << 10;
 
 // Takes a hexadecimal number and the hyphen after it from the front.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number, 16);
-  if (error != std::errc() || rest == end || *rest != '-') return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(rest - text.data()) + 1);
+  const std::size_t hyphen = text.find('-');
+  if (hyphen == std::string_view::npos) return std::nullopt;
+  const auto number = whole_number<std::uint64_t>(text.substr(0, hyphen), 16);
+  text.remove_prefix(hyphen + 1);
   return number;
 }
 

@@ -3,18 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "server/api/names.h"
 #include "server/api/problem.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::server {
 
 queue::JobId job_id_of(const std::string& text) {
-  queue::JobId id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error == std::errc() && end == text.data() + text.size() && id >= 1 && id <= queue::kLastId)
-    return id;
+  const auto id = whole_number<queue::JobId>(text);
+  if (id && *id >= 1 && *id <= queue::kLastId) return *id;
   throw Problem(kBadRequest, fmt::format("\"{}\": not the id of a job, a number from 1 to {}", text,
                                          queue::kLastId));
 }

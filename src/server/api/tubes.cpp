@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -14,6 +13,7 @@
 #include "server/api/names.h"
 #include "server/api/operations.h"
 #include "server/api/problem.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::server {
 
@@ -149,10 +149,8 @@ void list_groups(RequestContext& x, const ListGroups& asked) {
 }  // namespace
 
 GroupToken Text<GroupToken>::parse(std::string_view text) {
-  GroupToken token;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, token.group);
-  if (error == std::errc() && rest == end && token.group > 0) return token;
+  const auto group = whole_number<std::uint32_t>(text);
+  if (group && *group > 0) return {.group = *group};
   throw std::invalid_argument(
       fmt::format("\"{}\": not what an answer calls next_page_token", text));
 }

@@ -11,6 +11,7 @@
 #include "server/api/names.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -31,7 +32,7 @@ class Reader {
     if (length == std::string_view::npos) return "BAD_FORMAT";
     const std::string_view line = rest_.substr(0, length);
     const std::string_view size = line.substr(0, line.find(' '));
-    const auto bytes = number(size);
+    const auto bytes = whole_number<std::uint64_t>(size);
     if (!bytes) return "BAD_FORMAT";
     rest_.remove_prefix(length + kEnd.size());
     if (*bytes > max_job_size_) return "JOB_TOO_BIG";
@@ -82,7 +83,7 @@ std::optional<std::vector<queue::JobId>> parse_ids(std::string_view data) {
     data.remove_prefix(std::min(data.find_first_not_of(' '), data.size()));
     if (data.empty()) return ids;
     const std::string_view word = data.substr(0, data.find(' '));
-    const auto id = number(word);
+    const auto id = whole_number<queue::JobId>(word);
     if (!id || ids.size() == kMaxBatch) return std::nullopt;
     ids.push_back(*id);
     data.remove_prefix(word.size());

@@ -9,6 +9,7 @@
 
 #include "carillon/require.h"
 #include "server/beanstalk/job_options.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -200,10 +201,10 @@ Form read_patch(std::string_view rest, Command& c) {
           c.body = Body::kUnknown;
         continue;
       }
-      const auto bytes = number(option->value.value_or(""));
-      const bool is_told = c.body == Body::kNone && bytes && *bytes <= kMaxU32;
+      const auto bytes = whole_number<std::uint32_t>(option->value.value_or(""));
+      const bool is_told = c.body == Body::kNone && bytes;
       c.body = is_told ? Body::kCounted : Body::kUnknown;
-      c.bytes = is_told ? static_cast<std::uint32_t>(*bytes) : 0;
+      c.bytes = is_told ? *bytes : 0;
     }
   } catch (const std::invalid_argument&) {
     if (c.options.find("body=") != std::string_view::npos) c.body = Body::kUnknown;

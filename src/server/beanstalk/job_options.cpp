@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -16,6 +15,7 @@
 #include "server/beanstalk/command.h"
 #include "server/text/duration.h"
 #include "server/text/timestamp.h"
+#include "server/text/whole_number.h"
 
 namespace carillon::server::beanstalk {
 
@@ -78,10 +78,12 @@ JobOptions::Backoff backoff(std::string_view text) {
 }
 
 std::uint32_t percent(std::string_view text) {
-  constexpr std::uint64_t kMost = 100;
-  const auto value = text.ends_with('%') ? number(text.substr(0, text.size() - 1)) : std::nullopt;
+  constexpr std::uint32_t kMost = 100;
+  const auto value = text.ends_with('%')
+                         ? whole_number<std::uint32_t>(text.substr(0, text.size() - 1))
+                         : std::nullopt;
   if (!value || *value > kMost) refuse_option(fmt::format("{}: not 0% to 100%", quoted(text)));
-  return static_cast<std::uint32_t>(*value);
+  return *value;
 }
 
 bool lost_fails(std::string_view text) {
@@ -315,19 +317,12 @@ std::string printable(std::string_view text) {
   return line;
 }
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 std::uint32_t number_u32(std::string_view text) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  const auto value = number(text);
-  if (!value || *value > kMost)
-    refuse_option(fmt::format("{}: not a number from 0 to {}", quoted(text), kMost));
-  return static_cast<std::uint32_t>(*value);
+  const auto value = whole_number<std::uint32_t>(text);
+  if (!value)
+    refuse_option(fmt::format("{}: not a number from 0 to {}", quoted(text),
+                              std::numeric_limits<std::uint32_t>::max()));
+  return *value;
 }
 
 bool yes(std::string_view text) {
@@ -356,7 +351,7 @@ queue::Millis ttr(std::string_view text) {
 
 // A client that sends seconds since 1970 instead of ms means a moment in January 1970 (command.h).
 queue::UtcMs moment(std::string_view text) {
-  const auto ms = number(text);
+  const auto ms = whole_number<queue::UtcMs>(text);
   if (!ms) return parse_timestamp(text);
   if (*ms >= kFirstSeconds && *ms < kFirstMillis)
     refuse_option(fmt::format("{}: seconds since 1970? The unit is milliseconds", quoted(text)));

@@ -127,8 +127,6 @@ std::string quoted(std::string_view text);
 // Returns a text that fits into one line of a reply.
 std::string printable(std::string_view text);
 
-// Returns none if the text is not a number of 64 bits.
-std::optional<std::uint64_t> number(std::string_view text);
 std::uint32_t number_u32(std::string_view text);
 bool yes(std::string_view text);  // or no
 // Milliseconds (server/text/duration.h).

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
+
+#include "server/text/whole_number.h"
 
 namespace carillon::server::push {
 
@@ -67,16 +69,12 @@ bool Network::has(const ip::address& other) const {
 Network parse_network(const std::string& text) {
   const std::size_t slash = text.find('/');
   boost::system::error_code error;
-  Network network{.address = ip::make_address(text.substr(0, slash), error)};
-  const unsigned most = network.address.is_v4() ? 32 : 128;
-  network.bits = most;
-  bool has_form = !error;
-  if (slash != std::string::npos) {
-    const char* const end = text.data() + text.size();
-    const auto [rest, fault] = std::from_chars(text.data() + slash + 1, end, network.bits);
-    has_form = has_form && fault == std::errc() && rest == end && network.bits <= most;
-  }
-  if (has_form) return network;
+  const ip::address address = ip::make_address(text.substr(0, slash), error);
+  const unsigned most = address.is_v4() ? 32 : 128;
+  const auto bits = slash == std::string::npos
+                        ? std::optional(most)
+                        : whole_number<unsigned>(std::string_view(text).substr(slash + 1));
+  if (!error && bits && *bits <= most) return {.address = address, .bits = *bits};
   throw std::invalid_argument(
       fmt::format("\"{}\": write an address, or a network such as 10.0.0.0/8 or fd00::/8", text));
 }

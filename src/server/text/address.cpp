@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+
+#include "server/text/whole_number.h"
 
 namespace carillon::server {
 
@@ -53,10 +54,7 @@ Authority split(std::string_view text) {
 }  // namespace
 
 std::optional<std::uint16_t> read_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return port;
+  return whole_number<std::uint16_t>(text);
 }
 
 std::uint16_t parse_port(std::string_view text) {
