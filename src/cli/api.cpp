@@ -90,7 +90,8 @@ std::string text_in(const json::object& object, std::string_view name) {
 
 std::string bytes_in(const json::object& object, std::string_view name) {
   if (object.contains(name)) return text_in(object, name);
-  return server::from_base64(text_in(object, std::string(name) + "_base64")).value_or("");
+  return server::from_base64(text_in(object, fmt::format("{}{}", name, server::kBase64Suffix)))
+      .value_or("");
 }
 
 void add_body(json::object& object, const std::string& body) {

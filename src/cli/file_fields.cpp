@@ -12,6 +12,7 @@
 #include "cli/api.h"
 #include "cli/arguments.h"
 #include "server/text/duration.h"
+#include "server/text/json_text.h"
 #include "server/text/whole_number.h"
 
 namespace carillon::cli {
@@ -282,7 +283,7 @@ json::object file_fields(FileObject of, const json::value& shown) {
     std::string_view end;
     const json::value* value = shown.find_pointer(field.pointer, ignored);
     if (value == nullptr && field.form.is_bytes) {
-      end = kBase64;
+      end = server::kBase64Suffix;
       value = shown.find_pointer(std::string(field.pointer) + std::string(end), ignored);
     }
     if (value == nullptr) continue;
@@ -297,12 +298,12 @@ json::object api_fields(FileObject of, const json::object& from) {
   const unsigned all = all_of(of);
   for (const auto& entry : from) {
     std::string_view name = entry.key();
-    const bool is_base64 = name.ends_with(kBase64);
-    if (is_base64) name.remove_suffix(kBase64.size());
+    const bool is_base64 = name.ends_with(server::kBase64Suffix);
+    if (is_base64) name.remove_suffix(server::kBase64Suffix.size());
     const FileField* const field = field_named(all, name);
     if (field == nullptr || (is_base64 && !field->form.is_bytes)) refuse_name(all, entry.key());
     std::string pointer = pointer_of(of, *field);
-    if (is_base64) pointer += kBase64;
+    if (is_base64) pointer += server::kBase64Suffix;
     put_at(fields, pointer, value_from(*field, entry.value()));
   }
   return fields;

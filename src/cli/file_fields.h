@@ -26,9 +26,6 @@ enum class FileObject : std::uint8_t {
   kEndpoint = 32,     // only as options of a command
 };
 
-// What ends the name of a text whose bytes are no UTF-8, and which is in Base64 therefore.
-inline constexpr std::string_view kBase64 = "_base64";
-
 // Returns an object that the API shows as one of a file.
 boost::json::object file_fields(FileObject of, const boost::json::value& shown);
 

@@ -46,10 +46,10 @@ std::uint64_t number_of(std::string_view name, const json::value& value) {
 
 // Returns the bytes of a text, and takes _base64 off the name; nothing of what is no text.
 std::string take_text(std::string_view& name, const json::value& value) {
-  if (!name.ends_with(kBase64)) return value.is_string() ? text_of(name, value) : "";
+  if (!name.ends_with(server::kBase64Suffix)) return value.is_string() ? text_of(name, value) : "";
   std::optional<std::string> bytes = server::from_base64(text_of(name, value));
   if (!bytes) refuse(name, "not Base64");
-  name.remove_suffix(kBase64.size());
+  name.remove_suffix(server::kBase64Suffix.size());
   return *std::move(bytes);
 }
 
@@ -131,7 +131,7 @@ void throw_faults(FileObject of, const server::Reader& reader) {
 
 // Takes a text out of the object.
 std::string take(json::object& from, const std::string& name) {
-  for (const std::string& as : {name, name + std::string(kBase64)}) {
+  for (const std::string& as : {name, name + std::string(server::kBase64Suffix)}) {
     const json::value* const value = from.if_contains(as);
     if (value == nullptr) continue;
     std::string_view plain = as;

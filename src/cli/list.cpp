@@ -23,6 +23,7 @@
 #include "cli/output.h"
 #include "server/api/filters.h"
 #include "server/api/reports.h"
+#include "server/text/json_text.h"
 #include "server/text/timestamp.h"
 #include "server/text/visible_text.h"
 
@@ -100,9 +101,9 @@ constexpr Column kJobColumns[] = {
 
 // The last column has no width: a name, which may be in Base64, or missing.
 std::string cell(const json::object& row, const Column& column) {
-  const std::string name(column.field);
-  if (row.contains(name)) return server::visible(text_in(row, name));
-  return column.width > 0 ? "-" : server::visible(text_in(row, name + "_base64"));
+  if (row.contains(column.field)) return server::visible(text_in(row, column.field));
+  if (column.width > 0) return "-";
+  return server::visible(text_in(row, fmt::format("{}{}", column.field, server::kBase64Suffix)));
 }
 
 // A line of the table. Without a row: its head.

@@ -20,8 +20,6 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::string_view kBase64 = "_base64";
-
 std::string shown_value(const json::value& value) {
   std::string text = json::serialize(value);
   constexpr std::size_t kMost = 60;
@@ -115,9 +113,9 @@ void fault_unknown(Reader& reader, const Shape& shape, const json::object& from,
     const std::string_view name = member.key();
     const bool is_known =
         std::any_of(shape.fields.begin(), shape.fields.end(), [&](const Field& field) {
-          const bool is_it =
-              name == field.name || (has_base64(field) && name.ends_with(kBase64) &&
-                                     name.substr(0, name.size() - kBase64.size()) == field.name);
+          const bool is_it = name == field.name ||
+                             (has_base64(field) && name.ends_with(kBase64Suffix) &&
+                              name.substr(0, name.size() - kBase64Suffix.size()) == field.name);
           return is_it && !(is_elsewhere && is_elsewhere(field));
         });
     if (!is_known) reader.fault(name, "there is no such field");
@@ -133,7 +131,7 @@ void read_fields(Reader& reader, const Shape& shape, const json::object& from, v
   for (const Field& field : shape.fields) {
     const json::value* const value = from.if_contains(field.name);
     std::string base64;
-    if (has_base64(field)) base64.append(field.name).append(kBase64);
+    if (has_base64(field)) base64.append(field.name).append(kBase64Suffix);
     const json::value* const other = base64.empty() ? nullptr : from.if_contains(base64);
     if (value == nullptr && other == nullptr && !field.rule.needed) continue;
     if (is_elsewhere && is_elsewhere(field)) continue;
@@ -187,7 +185,7 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, st
 }
 
 bool read_value(Reader& reader, const Field& field, const json::value& value, Bytes& into) {
-  if (!field.name.ends_with(kBase64)) return read_value(reader, field, value, into.bytes);
+  if (!field.name.ends_with(kBase64Suffix)) return read_value(reader, field, value, into.bytes);
   const json::string* const text = text_of(reader, field, value);
   if (text == nullptr) return false;
   std::optional<std::string> bytes = from_base64(std::string_view(*text));
@@ -322,7 +320,7 @@ void write_bytes(const Field& field, std::string_view bytes, json::object& to) {
   if (is_utf8(bytes)) {
     to[field.name] = bytes;
   } else {
-    to[fmt::format("{}{}", field.name, kBase64)] = to_base64(bytes);
+    to[fmt::format("{}{}", field.name, kBase64Suffix)] = to_base64(bytes);
   }
 }
 

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/text/json_text.h"
+
 namespace carillon::server {
 
 namespace json = boost::json;
@@ -103,7 +105,7 @@ json::object describe_shape(const Shape& shape, bool is_answer, const Operation*
     if (of != nullptr && of->is_in_path(field.name)) continue;
     properties[field.name] = field_schema(field, is_answer, schemas);
     if (field.type == Type::kBytes)
-      properties[fmt::format("{}_base64", field.name)] = {
+      properties[fmt::format("{}{}", field.name, kBase64Suffix)] = {
           {"type", "string"}, {"description", "The same bytes, if they are no UTF-8, in Base64."}};
     const bool is_there =
         is_answer ? !field.is_optional && field.type != Type::kBytes : field.rule.needed;

@@ -46,7 +46,7 @@ std::string in_quotes(std::string_view text) {
 // Returns `name: "text"`; if the text is not UTF-8, as YAML must be, `name_base64: "Base64"`.
 std::string text_field(std::string_view name, std::string_view text) {
   return is_utf8(text) ? fmt::format("{}: {}\n", name, in_quotes(text))
-                       : fmt::format("{}_base64: \"{}\"\n", name, to_base64(text));
+                       : fmt::format("{}{}: \"{}\"\n", name, kBase64Suffix, to_base64(text));
 }
 
 class Yaml {

@@ -133,7 +133,7 @@ void append_json_string(std::string& to, std::string_view text) {
 void append_json_field(std::string& to, std::string_view name, std::string_view text) {
   CARILLON_REQUIRE_DEBUG(name.find_first_of("\"\\") == std::string_view::npos, name);
   const bool plain = is_utf8(text);
-  fmt::format_to(std::back_inserter(to), "\"{}{}\":", name, plain ? "" : "_base64");
+  fmt::format_to(std::back_inserter(to), "\"{}{}\":", name, plain ? "" : kBase64Suffix);
   if (plain) return append_json_string(to, text);
   to.append("\"").append(to_base64(text)).append("\"");
 }

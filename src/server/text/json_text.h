@@ -32,6 +32,9 @@ bool is_utf8(std::string_view bytes);
 // Returns the text with U+FFFD in the place of each byte that belongs to no UTF-8.
 std::string to_utf8(std::string_view text);
 
+// What follows the name of a text in JSON that is not UTF-8: NAME_base64 is its Base64.
+inline constexpr std::string_view kBase64Suffix = "_base64";
+
 // Returns the bytes in Base64 with padding (RFC 4648, section 4).
 std::string to_base64(std::string_view bytes);
 // Returns none if the text is not what to_base64() returns for some bytes.
