@@ -7,10 +7,10 @@
 #include <boost/json.hpp>
 #include <utility>
 
+#include "cli/json_fields.h"
 #include "server/api/operation.h"
 #include "server/api/operations.h"
 #include "server/net/client_connection.h"
-#include "server/text/json_text.h"
 #include "server/text/whole_number.h"
 
 namespace carillon::cli {
@@ -79,29 +79,6 @@ std::optional<std::chrono::seconds> rest_of(const server::HttpAnswer& answer) {
 
 }  // namespace
 
-std::string text_of(const json::value& value) {
-  return value.is_string() ? std::string(value.get_string()) : json::serialize(value);
-}
-
-std::string text_in(const json::object& object, std::string_view name) {
-  const json::value* const value = object.if_contains(name);
-  return value == nullptr ? std::string() : text_of(*value);
-}
-
-std::string bytes_in(const json::object& object, std::string_view name) {
-  if (object.contains(name)) return text_in(object, name);
-  return server::from_base64(text_in(object, fmt::format("{}{}", name, server::kBase64Suffix)))
-      .value_or("");
-}
-
-void add_body(json::object& object, const std::string& body) {
-  if (server::is_utf8(body)) {
-    object["body"] = body;
-  } else {
-    object["body_base64"] = server::to_base64(body);
-  }
-}
-
 std::string url_part(std::string_view text) {
   std::string part;
   for (const char byte : text) {
@@ -148,7 +125,8 @@ server::HttpAnswer Api::send(std::string_view method, const std::string& target,
   }
 }
 
-std::string Api::fetch(std::string_view method, const std::string& target, std::string body) {
+std::string Api::fetch(std::string_view method, const std::string& target,
+                       const std::string& body) {
   server::HttpAnswer answer = send(method, target, body);
   if (answer.status / 100 != 2) throw_problem(stream_->peer(), answer, token_.has_value());
   return std::move(answer.body);

@@ -81,7 +81,8 @@ class Api {
                           const boost::json::object& body = {});
   boost::json::object get(const std::string& target) { return ask("GET", target); }
   // Returns the body of the answer, as it is.
-  std::string fetch(std::string_view method, const std::string& target, std::string body = {});
+  std::string fetch(std::string_view method, const std::string& target,
+                    const std::string& body = {});
 
   // Calls take(page) with each page of a list, from the one that `token` names on, until there is
   // no other or it returns false. Returns true if some were left.
@@ -108,16 +109,6 @@ class Api {
   std::optional<std::string> token_;
   std::optional<Stream> stream_;
 };
-
-// Returns the value as JSON writes it; a text without its quotes.
-std::string text_of(const boost::json::value& value);
-// Returns a field as text_of() does. Empty: there is no such field.
-std::string text_in(const boost::json::object& object, std::string_view name);
-// Returns the bytes that a client has named: from NAME, or if they are no UTF-8, NAME_base64.
-std::string bytes_in(const boost::json::object& object, std::string_view name);
-
-// Adds "body" if the bytes are UTF-8, else "body_base64" (RFC 4648): JSON has no other bytes.
-void add_body(boost::json::object& object, const std::string& body);
 
 // Returns the text as a part of a path or of a query: what is not a letter, digit or -._~ as %XX.
 std::string url_part(std::string_view text);

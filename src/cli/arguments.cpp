@@ -189,7 +189,9 @@ Argument add_choice(CLI::App& command, const std::string& form, std::string& val
                     std::span<const std::string_view> words, const std::string& description) {
   const auto parse = [words](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return text;
-    throw std::invalid_argument(fmt::format("\"{}\": there are {}", text, fmt::join(words, ", ")));
+    throw std::invalid_argument(fmt::format("\"{}\": there {} {}", text,
+                                            words.size() == 1 ? "is only" : "are",
+                                            fmt::join(words, ", ")));
   };
   return add_value(command, form, value, parse, description);
 }

@@ -34,6 +34,7 @@
 #include "cli/exit_status.h"
 #include "cli/file_fields.h"
 #include "cli/job_file.h"
+#include "cli/json_fields.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/wait.h"
@@ -192,9 +193,7 @@ class ExportFile {
 // --- What goes into it.
 
 std::string head_line(const ServerAddress& server) {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  const auto now =
-      static_cast<std::uint64_t>(std::chrono::floor<milliseconds>(since_epoch).count());
+  const std::uint64_t now = utc_now_ms();
   std::random_device random;
   return line_of({{"type", "export"},
                   {"version", kJobFileVersion},

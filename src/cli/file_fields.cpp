@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cli/api.h"
 #include "cli/arguments.h"
+#include "cli/json_fields.h"
 #include "server/text/duration.h"
 #include "server/text/json_text.h"
 #include "server/text/whole_number.h"
@@ -122,8 +122,6 @@ constexpr Form kSpan{in_ms, nullptr};
 constexpr Form kCount{nullptr, parse_count};
 constexpr Form kPriority{nullptr,
                          [](const std::string& t) { return json::value(parse_priority(t)); }};
-constexpr Form kConcurrency{
-    nullptr, [](const std::string& text) { return json::value(parse_number(text, 1, 64)); }};
 constexpr Form kLimit{nullptr, parse_limit};
 constexpr Form kRate{rate_of, parse_rate};
 constexpr Form kRetention{in_ms, parse_retention};
@@ -155,7 +153,6 @@ constexpr unsigned kTube = bit(FileObject::kTube);
 constexpr unsigned kGroup = bit(FileObject::kGroup);
 constexpr unsigned kPutJob = bit(FileObject::kScheduledJob);
 constexpr unsigned kSchedule = bit(FileObject::kSchedule);
-constexpr unsigned kEndpoint = bit(FileObject::kEndpoint);
 
 struct FileField {
   unsigned of;
@@ -166,7 +163,7 @@ struct FileField {
 
 constexpr std::array kFields = {
     FileField{kJob, "id", "/id"},
-    FileField{kJob | kGroup | kPutJob | kEndpoint, "tube", "/tube"},
+    FileField{kJob | kGroup | kPutJob, "tube", "/tube"},
     FileField{kJob, "state", "/state", kState},
     FileField{kJob, "due", "/due"},
     FileField{kJob | kPutJob, "pri", "/priority", kPriority},
@@ -217,11 +214,6 @@ constexpr std::array kFields = {
     FileField{kSchedule, "overlap", "/overlap"},
     FileField{kSchedule, "spread", "/spread", kSpan},
     FileField{kSchedule, "paused", "/paused", kPaused},
-    FileField{kEndpoint, "url", "/url"},
-    FileField{kEndpoint, "format", "/format"},
-    FileField{kEndpoint, "timeout", "/timeout"},
-    FileField{kEndpoint, "concurrency", "/concurrency", kConcurrency},
-    FileField{kEndpoint, "overlap", "/overlap"},
 };
 
 const FileField* field_named(unsigned of, std::string_view name) {

@@ -23,7 +23,6 @@ enum class FileObject : std::uint8_t {
   kGroup = 4,
   kScheduledJob = 8,  // what a schedule puts
   kSchedule = 16,     // its times, and with api_fields() also its job
-  kEndpoint = 32,     // only as options of a command
 };
 
 // Returns an object that the API shows as one of a file.

@@ -20,7 +20,9 @@
 #include "cli/bulk.h"
 #include "cli/commands.h"
 #include "cli/file_fields.h"
+#include "cli/json_fields.h"
 #include "cli/output.h"
+#include "cli/wait.h"
 #include "server/api/jobs.h"
 #include "server/text/duration.h"
 #include "server/text/timestamp.h"
@@ -274,10 +276,8 @@ json::object find_job(const PeekRequest& request, Api& api) try {
 }
 
 std::chrono::milliseconds time_until(const std::string& moment) {
-  using std::chrono::milliseconds;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const milliseconds at(static_cast<std::int64_t>(server::parse_timestamp(moment)));
-  return at - std::chrono::floor<milliseconds>(now);
+  return std::chrono::milliseconds(
+      static_cast<std::int64_t>(server::parse_timestamp(moment) - utc_now_ms()));
 }
 
 // Returns how long from now the moment is: "in 1h30m", "0.50s ago".
@@ -366,18 +366,28 @@ int peek(const PeekRequest& request) {
 
 // --- The arguments
 
-// Adds a command with ID ..., --key KEY and --tube TUBE. `verb` is what it does to the jobs.
+struct JobArguments {
+  Argument ids;
+  Argument key;
+};
+
+// Adds ID ..., --key KEY and --tube TUBE.
+JobArguments add_job_arguments(CLI::App& command, JobsRequest& request, const std::string& which) {
+  const Argument ids = add_value(command, "ID", request.ids, parse_job_id, which);
+  const Argument key =
+      add_value(command, "--key KEY", request.key, parse_key, "The job with this key");
+  add_tube_option(command, request.tube, "In this tube (default: default)").excludes(ids);
+  return {ids, key};
+}
+
+// Adds a command with these arguments. `verb` is what it does to the jobs.
 template <class Of>
 auto& add_job_command(CLI::App& command, int& exit_code, const char* examples, int (*act)(Of&),
                       std::string_view verb) {
   auto& request = set_action(command, exit_code, examples, act);
-  const bool is_peek = verb.empty();
-  const std::string what = is_peek ? "This job" : fmt::format("The jobs to {}", verb);
-  const Argument ids = add_value(command, "ID", request.ids, parse_job_id, what);
-  const Argument key =
-      add_value(command, "--key KEY", request.key, parse_key, "The job with this key");
-  if (!is_peek) key.excludes(ids);  // peek has more ways to name a job, and says so
-  add_tube_option(command, request.tube, "In this tube (default: default)").excludes(ids);
+  const JobArguments named =
+      add_job_arguments(command, request, fmt::format("The jobs to {}", verb));
+  named.key.excludes(named.ids);
   return request;
 }
 
@@ -428,7 +438,8 @@ void add_release(CLI::App& command, int& exit_code) {
 }
 
 void add_peek(CLI::App& command, int& exit_code) {
-  PeekRequest& request = add_job_command(command, exit_code, kPeekExamples, peek, "");
+  PeekRequest& request = set_action(command, exit_code, kPeekExamples, peek);
+  add_job_arguments(command, request, "This job");
   const auto state = [&](const std::string& name, const char* description) {
     const auto set = [&state = request.state, name] {
       if (!std::exchange(state, name).empty())

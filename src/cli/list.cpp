@@ -20,6 +20,7 @@
 #include "cli/asked.h"
 #include "cli/commands.h"
 #include "cli/file_fields.h"
+#include "cli/json_fields.h"
 #include "cli/output.h"
 #include "server/api/filters.h"
 #include "server/api/reports.h"

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "cli/api.h"
 #include "cli/exit_status.h"
+#include "cli/json_fields.h"
 #include "server/text/visible_text.h"
 
 namespace carillon::cli {

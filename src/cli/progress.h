@@ -23,11 +23,6 @@ std::string size_text(std::uint64_t bytes);
 std::string progress_text(std::uint64_t done, std::uint64_t total,
                           std::chrono::milliseconds elapsed);
 
-inline std::chrono::milliseconds time_since(std::chrono::steady_clock::time_point began) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
-                                                               began);
-}
-
 // Not thread-safe.
 class ProgressLine {
  public:

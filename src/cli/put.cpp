@@ -18,6 +18,7 @@
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/json_fields.h"
 #include "cli/line_batches.h"
 #include "cli/output.h"
 #include "cli/wait.h"
@@ -84,11 +85,24 @@ void check_named(const PutOptions& options) try {
   throw UsageError(fmt::format("--{}", error.what()));
 }
 
+// A worker may hold the job that exists: --json has one word for both.
+std::string_view word_of(PutAnswer::Result result) {
+  using Result = PutAnswer::Result;
+  switch (result) {
+    case Result::kInserted:
+      return "inserted";
+    case Result::kReplaced:
+      return "replaced";
+    case Result::kExists:
+    case Result::kReserved:
+      return "exists";
+  }
+  return {};
+}
+
 // What --json shows of a put that says what it has done: with a key that is taken, or in a batch.
 json::object shown_of(const PutAnswer& answer, std::string_view tube) {
-  constexpr std::string_view kWords[] = {"inserted", "replaced", "exists", "exists"};
-  const std::string_view word = kWords[static_cast<std::size_t>(answer.result)];
-  json::object shown{{"id", answer.id}, {"tube", tube}, {"result", word}};
+  json::object shown{{"id", answer.id}, {"tube", tube}, {"result", word_of(answer.result)}};
   if (!answer.state.empty()) shown["state"] = answer.state;
   return shown;
 }
@@ -100,7 +114,7 @@ std::string told_of_key(const PutAnswer& answer) {
         "job {} had the key and is done, and its --key-window is not over: nothing was put",
         answer.id);
   }
-  const std::string told =
+  std::string told =
       fmt::format("job {} has the key, and is {}: nothing was put", answer.id, answer.state);
   if (answer.state != "dead" && answer.state != "buried") return told;
   return fmt::format(

@@ -26,8 +26,10 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/file_fields.h"
+#include "cli/json_fields.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "server/api/endpoints.h"
 
 namespace carillon::cli {
 namespace {
@@ -352,13 +354,20 @@ int endpoint(NamedRequest& request) try {
   request.asked.throw_usage(refusal);
 }
 
-constexpr Setting kEndpointSettings[] = {
-    {"url", "URL", "Where to post: http or https"},
-    {"tube", "TUBE", "The tube whose jobs are posted"},
-    {"format", "FORMAT", "standard, cloudevents or cloudevents-json (standard)"},
-    {"timeout", "DURATION", "How long an attempt may take, 100ms to 10m (15s)"},
-    {"concurrency", "N", "How many jobs are posted at once, 1 to 64 (10)"},
-    {"overlap", "DURATION", "For rotate: how long the secrets before sign, too (24h)"}};
+// The options of set and of rotate.
+void add_endpoint_options(CLI::App& command, Asked& asked) {
+  asked.add_arguments(command, server::kShape<server::NewEndpoint>,
+                      {.without = "name secrets headers",
+                       .helps = {{"url", "Where to post: http or https"},
+                                 {"tube", "The tube whose jobs are posted"},
+                                 {"format", "standard, cloudevents or cloudevents-json (standard)"},
+                                 {"concurrency", "How many jobs are posted at once, 1 to 64 (10)"},
+                                 {"timeout", "How long an attempt may take, 100ms to 10m (15s)"}}});
+  asked.add_arguments(
+      command, server::kShape<server::RotateEndpoint>,
+      {.without = "name",
+       .helps = {{"overlap", "For rotate: how long the secrets before sign, too (24h)"}}});
+}
 
 }  // namespace
 
@@ -383,7 +392,7 @@ void add_schedule(CLI::App& command, int& exit_code) {
 void add_endpoint(CLI::App& command, int& exit_code) {
   NamedRequest& request =
       add_kind(command, exit_code, "endpoint", kEndpointExamples, kEndpointActions, endpoint);
-  add_settings(command, request.asked, FileObject::kEndpoint, kEndpointSettings);
+  add_endpoint_options(command, request.asked);
   const auto set_headers = [&asked = request.asked](const std::vector<std::string>& texts) {
     json::object headers;
     for (const std::string& text : texts) {

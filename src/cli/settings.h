@@ -1,12 +1,13 @@
-// Options that set limits, retries and other fields of the API: fields that have another name on a
-// command line, or whose value people write in a shorter form. Names and forms are those of files
-// (file_fields.h).
+// Options that set fields of the API, for fields whose name or value is another one on a command
+// line: `--rate 100/1m` sets both fields of an object. The names and the forms of the values are
+// those of files of jobs (file_fields.h). Fields that are the same everywhere need no table:
+// Asked::add_arguments() makes their options.
 //
 //   constexpr Setting kSettings[] = {{"rate", "N/TIME", "Jobs that go out per time: 100/1m"}};
 //   add_settings(command, asked, FileObject::kTube, kSettings);
 //   ... parse ...              // --rate 100/1m is {"limits":{"rate":{"jobs":100,"per":"1m"}}}
 //
-// The server checks the values; these functions only split them.
+// A value without the right form is a UsageError; the server checks what it means.
 #pragma once
 
 #include <span>

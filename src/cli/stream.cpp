@@ -81,7 +81,7 @@ std::string file_in(const char* variable) {
   return value != nullptr ? value : "";
 }
 
-// Which certificates may have signed the server's.
+// Sets the certificates that may have signed that of the server.
 void trust(asio::ssl::context& context, const std::optional<std::string>& ca_file) {
   error_code error;
   if (!ca_file) {
@@ -173,7 +173,7 @@ struct Stream::Link {
   void run(asio::awaitable<void> step) {
     bool done = false;
     std::exception_ptr failed;
-    asio::co_spawn(io, std::move(step), [&](std::exception_ptr why) {
+    asio::co_spawn(io, std::move(step), [&](const std::exception_ptr& why) {
       done = true;
       failed = why;
     });

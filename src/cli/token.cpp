@@ -42,10 +42,7 @@ struct TokenRequest {
   std::optional<std::string> file;
 };
 
-std::string parse_token_action(std::string_view text) {
-  if (text == "new") return std::string(text);
-  throw std::invalid_argument(fmt::format("\"{}\": write new", text));
-}
+constexpr std::array<std::string_view, 1> kTokenActions = {"new"};
 
 // Returns what the file has. Throws Failure.
 std::string read_all(int fd, const std::string& path) {
@@ -102,7 +99,7 @@ int make(const TokenRequest& request) {
 void add_token(CLI::App& command, int& exit_code) {
   TokenRequest& request = set_action(command, exit_code, kTokenExamples, make);
   server::Token& token = request.token;
-  add_value(command, "ACTION", request.action, parse_token_action, "new").required();
+  add_choice(command, "ACTION", request.action, kTokenActions, "new").required();
   add_value(command, "--name NAME", token.name, server::parse_token_name,
             "Whose it is: for the file, and for refusals")
       .required();

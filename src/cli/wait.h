@@ -38,6 +38,11 @@ inline constexpr std::chrono::milliseconds kLook{200};
 // Returns the wall clock: milliseconds since 1970, UTC.
 std::uint64_t utc_now_ms();
 
+inline std::chrono::milliseconds time_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                               began);
+}
+
 // A one-time event that can end any number of waits in any threads. Thread-safe.
 class Event {
  public:

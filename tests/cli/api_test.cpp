@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "cli/json_fields.h"
 #include "cli/scripted_server.h"
 #include "queue/temporary_directory.h"
 #include "server/api/bulk.h"

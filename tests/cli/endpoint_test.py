@@ -113,8 +113,9 @@ class EndpointTest(CliCase):
         refused("--overlap is for rotate", "show", "a", "--overlap", "1h")
         refused("--secret-file is for set", "show", "a", "--secret-file", "x")
         refused('--header "x": write "NAME: VALUE"', "set", "a", "--header", "x")
-        refused('--concurrency "65": not a number from 1 to 64', "set", "a", "--concurrency", "65")
         set_it = ("set", "a", "--tube", "t", "--url")
+        why = "--concurrency 65: not a whole number from 1 to 64"
+        refused(why, *set_it, "http://a.example/", "--concurrency", "65")
         refused("--url: the scheme of the URL is neither http nor https", *set_it, "ftp://a/")
         refused(
             "cannot read /none: no such file or directory",
