@@ -93,8 +93,7 @@ std::string url_part(std::string_view text) {
 
 void throw_no_tube(const Refusal& refusal, std::string_view tube, std::string_view advice) {
   if (refusal.status != 404) throw refusal;
-  throw Failure(fmt::format(
-      "tube {} does not exist: it has no jobs, and nobody uses or watches it{}", tube, advice));
+  throw no_such_tube(tube, advice);
 }
 
 Api::Api(ServerAddress server, int interrupt_fd)

@@ -48,8 +48,8 @@ struct ServerFailed : Unavailable {
   unsigned status;  // 500 or more
 };
 
-// Throws what the refusal means to a command that has named a tube: with 404 there is no such tube,
-// and `advice` follows.
+// Throws what the refusal means to a command that has named a tube: no_such_tube() if it is a 404,
+// else the refusal itself.
 [[noreturn]] void throw_no_tube(const Refusal& refusal, std::string_view tube,
                                 std::string_view advice = "");
 

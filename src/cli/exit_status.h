@@ -1,12 +1,14 @@
 // How a command ends: the exit codes of `carillon`, the two exceptions that end a command with one
-// line for the user, and the texts of system errors for such a line.
+// line for the user, and texts for such a line that several commands need.
 //
 //   throw UsageError("--pri \"x\": not a number from 0 to 4294967295");       // exit code 2
 //   throw Failure(fmt::format("cannot read {}: {}", path, error_text(errno)));  // exit code 1
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace carillon::cli {
@@ -25,6 +27,16 @@ struct UsageError : std::runtime_error {
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// Returns what ends a command that has named a tube or a job that is not there. `advice` follows.
+inline Failure no_such_tube(std::string_view tube, std::string_view advice = "") {
+  std::string text = "tube ";
+  text.append(tube).append(" does not exist: it has no jobs and no settings, and nobody uses or");
+  return Failure(text.append(" watches it").append(advice));
+}
+inline Failure no_such_job(std::uint64_t id) {
+  return Failure("job " + std::to_string(id) + " does not exist");
+}
 
 // Returns the text with its first letter in lower case, unless the second is upper case or no
 // letter: "Killed" becomes "killed", "I/O error" stays.

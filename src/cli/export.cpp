@@ -320,11 +320,7 @@ class Export {
       for (const json::value& schedule : page.at("schedules").as_array())
         missing.erase(std::string(schedule.at("job").at("tube").as_string()));
     });
-    if (missing.empty()) return;
-    throw Failure(
-        fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches "
-                    "it",
-                    *missing.begin()));
+    if (!missing.empty()) throw no_such_tube(*missing.begin());
   }
 
   // Calls `take` with each page of the list.

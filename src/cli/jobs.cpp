@@ -148,7 +148,7 @@ int for_each_job(const JobsRequest& request, std::string_view command, Change ch
       const std::string_view advice = command == "cancel" ? "; see --ask" : "";
       remark(refusal.status == 409
                  ? fmt::format("carillon {}: a worker holds {}{}", command, job.name, advice)
-                 : fmt::format("carillon {}: there is no {}", command, job.name));
+                 : fmt::format("carillon {}: {} does not exist", command, job.name));
       exit_code = kFailure;
     }
   }
@@ -268,10 +268,7 @@ json::object find_job(const PeekRequest& request, Api& api) try {
   return api.get(fmt::format("/v1/tubes/{}/next?state={}", url_part(request.tube), request.state));
 } catch (const Refusal& refusal) {
   if (refusal.status != 404) throw;
-  if (!request.ids.empty())
-    throw Failure(fmt::format("job {} does not exist", request.ids.front()));
-  if (!request.key.empty())
-    throw Failure(fmt::format("no job in tube {} has key {}", request.tube, request.key));
+  if (request.state.empty()) throw Failure(request.jobs().front().name + " does not exist");
   throw Failure(fmt::format("no {} job in tube {}", request.state, request.tube));
 }
 

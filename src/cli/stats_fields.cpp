@@ -172,12 +172,11 @@ struct StatsRequest {
 StatsFields fetch(const StatsRequest& request, Client& client) {
   if (request.job) {
     if (auto stats = client.stats_job(*request.job)) return *std::move(stats);
-    throw Failure(fmt::format("job {} does not exist", *request.job));
+    throw no_such_job(*request.job);
   }
   if (request.tube) {
     if (auto stats = client.stats_tube(*request.tube)) return *std::move(stats);
-    throw Failure(fmt::format(
-        "tube {} does not exist: it has no jobs, and nobody uses or watches it", *request.tube));
+    throw no_such_tube(*request.tube);
   }
   return client.stats();
 }

@@ -18,6 +18,7 @@
 #include "cli/arguments.h"
 #include "cli/asked.h"
 #include "cli/commands.h"
+#include "cli/json_fields.h"
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "cli/wait.h"
@@ -79,7 +80,7 @@ Examples:
   carillon tube show api          what is set, and how many jobs run
   carillon tube show api --group acme)";
 
-// Calls the server. A tube that is not there is told in the words of the command line.
+// Returns call(). Throws no_such_tube() if the server knows no such tube.
 template <class Call>
 auto call_tube(const std::string& tube, std::string_view advice, Call call) try {
   return call();
@@ -132,6 +133,18 @@ std::uint64_t kicked_of(Api& api, const server::KickTube& asked) {
   return told.kicked;
 }
 
+// The server has one answer for a job that is not there and for one that is in no such state.
+[[noreturn]] void throw_not_kicked(Api& api, std::uint64_t id) {
+  std::string state;
+  try {
+    state = text_in(api.get(fmt::format("/v1/jobs/{}", id)), "state");
+  } catch (const Refusal& refusal) {
+    if (refusal.status == 404) throw no_such_job(id);
+    throw;
+  }
+  throw Failure(fmt::format("job {} is {}, neither buried nor delayed", id, state));
+}
+
 int kick(const KickRequest& request) {
   for (const auto& [field, name] : {std::pair{"/max", "N"}, std::pair{"/tube", "--tube"}})
     if (request.job && request.asked.has(field))
@@ -143,10 +156,9 @@ int kick(const KickRequest& request) {
     if (!request.job) return print_kicked(request, asked.tube, kicked_of(api, asked));
     api.ask("POST", fmt::format("/v1/jobs/{}:kick", *request.job));
   } catch (const Refusal& refusal) {
+    if (!request.job) throw_no_tube(refusal, asked.tube);
     if (refusal.status != 404) throw;
-    if (!request.job) return print_kicked(request, asked.tube, 0);  // such a tube has no jobs
-    throw Failure(
-        fmt::format("job {} does not exist, or is neither buried nor delayed", *request.job));
+    throw_not_kicked(api, *request.job);
   }
   return print_kicked(request, asked.tube, 1);
 }
@@ -331,14 +343,10 @@ json::object fetch(const TubeRequest& request) try {
   return shown_of(
       api.call<server::Group>("getGroup", server::GroupName{.tube = tube, .group = group}));
 } catch (const Refusal& refusal) {
+  if (request.group.empty()) throw_no_tube(refusal, request.tube);
   if (refusal.status != 404) throw;
-  throw Failure(
-      request.group.empty()
-          ? fmt::format("tube {} does not exist: nothing is set for it, it has no jobs, and nobody "
-                        "uses it",
-                        request.tube)
-          : fmt::format("tube {} has no group {}: nothing is set for it, and it has no jobs",
-                        request.tube, request.group));
+  throw Failure(fmt::format("tube {} has no group {}: nothing is set for it, and it has no jobs",
+                            request.tube, request.group));
 }
 
 int tube(const TubeRequest& request) {

@@ -83,6 +83,11 @@ class CliCase(unittest.TestCase):
         self.assertEqual(done.returncode, code)
         self.assertEqual(done.stdout, b"")
 
+    @staticmethod
+    def no_such_tube(tube):
+        why = "it has no jobs and no settings, and nobody uses or watches it"
+        return f"tube {tube} does not exist: {why}"
+
     def put(self, *arguments, body=b""):
         """Puts a job into this test's tube. Returns its id as text."""
         return self.carillon("put", "--tube", self.tube, *arguments, body=body).rstrip("\n")

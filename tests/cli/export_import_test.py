@@ -237,8 +237,7 @@ class ExportImportTest(CliCase):
             self.first, "PUT", "schedules/s", {"every": "1d", "job": {"tube": "s", "body": "x"}}
         )
         self.fails(
-            "carillon export: tube nosuch does not exist: it has no jobs, and nobody uses or "
-            "watches it",
+            "carillon export: " + CliCase.no_such_tube("nosuch"),
             *("export", "--tube", "mail", "--tube", "nosuch", "--out", str(self.out)),
             *self.at(self.first),
         )

@@ -18,18 +18,18 @@ class JobsTest(CliCase):
         done = self.run_carillon("delete", first, "999999", last)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.decode(), f"deleted {first}\ndeleted {last}\n")
-        self.assertEqual(done.stderr, b"carillon delete: there is no job 999999\n")
+        self.assertEqual(done.stderr, b"carillon delete: job 999999 does not exist\n")
         self.fails(f"carillon stats: job {first} does not exist", "stats", "--job", first)
 
     def test_cancel_by_id_and_by_key(self):
         first, second = self.put("x"), self.put("--key", "k", "y")
         done = self.run_carillon("cancel", first, "999999")
         self.assertEqual((done.returncode, done.stdout.decode()), (1, f"cancelled job {first}\n"))
-        self.assertEqual(done.stderr, b"carillon cancel: there is no job 999999\n")
+        self.assertEqual(done.stderr, b"carillon cancel: job 999999 does not exist\n")
         named = f"job with key k in tube {self.tube}"
         arguments = ("cancel", "--key", "k", "--tube", self.tube)
         self.assertEqual(self.carillon(*arguments), f"cancelled {named}\n")
-        self.fails(f"carillon cancel: there is no {named}", *arguments)
+        self.fails(f"carillon cancel: {named} does not exist", *arguments)
         self.fails(f"carillon stats: job {second} does not exist", "stats", "--job", second)
 
     def test_cancel_of_a_job_that_a_worker_holds(self):
@@ -54,12 +54,15 @@ class JobsTest(CliCase):
         job_id = self.put("--delay", "1h", "x")
         self.assertEqual(self.carillon("kick", "--job", job_id), "1\n")
         self.assertEqual(self.job(job_id)["state"], "ready")
-        self.fails(
-            f"carillon kick: job {job_id} does not exist, or is neither buried nor delayed",
-            "kick",
-            "--job",
-            job_id,
-        )
+        why = f"job {job_id} is ready, neither buried nor delayed"
+        self.fails(f"carillon kick: {why}", "kick", "--job", job_id)
+        self.fails("carillon kick: job 999999 does not exist", "kick", "--job", "999999")
+
+    def test_kick_of_a_tube_without_jobs_to_kick(self):
+        self.put("x")
+        self.assertEqual(self.carillon("kick", "--tube", self.tube), "0\n")
+        why = self.no_such_tube("nowhere")
+        self.fails(f"carillon kick: {why}", "kick", "--tube", "nowhere")
 
     def test_peek_by_id_and_by_state(self):
         ready = self.put("is ready")
@@ -121,7 +124,7 @@ class JobsTest(CliCase):
             rf"  {at} failed, mill-3: no\n  {at} failed, mill-3: disk \\x1Bfull\n$",
         )
         self.fails(
-            f"carillon peek: no job in tube {self.tube} has key l",
+            f"carillon peek: job with key l in tube {self.tube} does not exist",
             *("peek", "--key", "l", "--tube", self.tube),
         )
 
@@ -184,13 +187,8 @@ class JobsTest(CliCase):
 
     def test_stats_of_nothing(self):
         self.fails("carillon stats: job 999999 does not exist", "stats", "--job", "999999")
-        self.fails(
-            "carillon stats: tube nowhere does not exist: it has no jobs, "
-            "and nobody uses or watches it",
-            "stats",
-            "--tube",
-            "nowhere",
-        )
+        why = self.no_such_tube("nowhere")
+        self.fails(f"carillon stats: {why}", "stats", "--tube", "nowhere")
 
 
 if __name__ == "__main__":

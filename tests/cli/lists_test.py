@@ -158,8 +158,7 @@ class ListsTest(CliCase):
         self.assertEqual(self.count(*arguments), 0)
         self.assertEqual(self.count("clear", self.tube, "--all"), 5)
         self.fails(
-            f"carillon clear: tube {self.tube} does not exist: "
-            "it has no jobs, and nobody uses or watches it",
+            f"carillon clear: {self.no_such_tube(self.tube)}",
             "clear",
             self.tube,
             "--all",

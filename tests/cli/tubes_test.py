@@ -29,14 +29,14 @@ class TubesTest(CliCase):
         self.assertEqual(json.loads(self.carillon("resume", self.tube, "--json")), line)
 
     def test_a_tube_that_does_not_exist(self):
-        why = "tube nowhere does not exist: it has no jobs, and nobody uses or watches it"
-        for command in ("pause", "resume"):
-            self.fails(f"carillon {command}: {why}", command, "nowhere")
+        for command in (("pause",), ("resume",), ("tube", "show")):
+            self.fails(
+                f"carillon {command[0]}: {self.no_such_tube('nowhere')}", *command, "nowhere"
+            )
 
     def test_drain_makes_no_tube_of_a_name_that_was_mistyped(self):
         self.fails(
-            "carillon drain: tube mial does not exist: it has no jobs, and nobody uses or watches "
-            "it; to drain it nevertheless: --create",
+            f"carillon drain: {self.no_such_tube('mial')}; to drain it nevertheless: --create",
             *("drain", "mial"),
         )
         self.assertNotEqual(self.run_carillon("stats", "--tube", "mial").returncode, 0)
@@ -45,11 +45,7 @@ class TubesTest(CliCase):
             "tube mial: 0 ready, 0 delayed, 0 reserved, 0 buried\n",
         )
         self.carillon("drain", "mial", "--end")
-        self.fails(
-            "carillon drain: tube mial does not exist: it has no jobs, and nobody uses or watches "
-            "it",
-            *("drain", "mial", "--end"),
-        )
+        self.fails(f"carillon drain: {self.no_such_tube('mial')}", "drain", "mial", "--end")
 
     def test_drain_refuses_puts_and_tells_what_is_left(self):
         self.put("x")
@@ -113,8 +109,7 @@ class TubesTest(CliCase):
         )
         options = ("--rate", "0", "--backoff", "0s", "--jitter", "0%")
         self.carillon("tube", "set", self.tube, *options)
-        why = f"carillon tube: tube {self.tube} does not exist: nothing is set for it, it has no"
-        self.fails(f"{why} jobs, and nobody uses it", "tube", "show", self.tube)
+        self.fails(f"carillon tube: {self.no_such_tube(self.tube)}", "tube", "show", self.tube)
 
     def test_puts_wait_for_the_rate_of_their_tube(self):
         self.carillon("tube", "set", self.tube, "--put-rate", "10/1s", "--put-burst", "3")

@@ -91,7 +91,7 @@ class WaitingJobsTest(CliCase):
             *("patch", job_id, "--ttr", "1"),
             code=2,
         )
-        self.fails("carillon patch: there is no job 999999", "patch", "999999", "--pri", "1")
+        self.fails("carillon patch: job 999999 does not exist", "patch", "999999", "--pri", "1")
 
     def test_a_job_that_a_worker_holds_is_left_alone(self):
         held, other = self.put("x"), self.put("y")
@@ -104,7 +104,7 @@ class WaitingJobsTest(CliCase):
             self.assertEqual(
                 ended.stderr.decode(),
                 f"carillon {command}: a worker holds job {held}\n"
-                f"carillon {command}: there is no job 999999\n",
+                f"carillon {command}: job 999999 does not exist\n",
             )
 
     def test_wrong_arguments(self):
