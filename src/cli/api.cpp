@@ -31,7 +31,7 @@ std::vector<server::FieldFault> faults_of(const json::object& problem) {
   return faults;
 }
 
-// What a document of RFC 9457 says: each field that is wrong, or the detail.
+// Returns the text of a document of RFC 9457: each field that is wrong, or the detail.
 std::string reason_of(const json::object& problem, const std::vector<server::FieldFault>& faults,
                       unsigned status) {
   std::string reason;

@@ -89,7 +89,7 @@ class Api {
   bool read_pages(const std::string& target, std::string token,
                   const std::function<bool(boost::json::object& page)>& take);
 
-  // How long the server may be silent.
+  // From now on a server that is silent for longer has failed (Unavailable).
   void set_patience(Patience patience) { patience_ = patience; }
   // Throws Unavailable if the connection of the last request was lost, with whatever lasts as long.
   void confirm_connection();

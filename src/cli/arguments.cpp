@@ -28,7 +28,7 @@ std::optional<Number> read_number(std::string_view text, Number least, Number mo
   return number && *number >= least && *number <= most ? number : std::nullopt;
 }
 
-// What the help calls the value: "DURATION" of "--delay DURATION".
+// Returns the name of the value in the help: "DURATION" of "--delay DURATION".
 std::string value_of_argument(const std::string& form) {
   return form.substr(std::min(form.find(' '), form.size() - 1) + 1);
 }

@@ -39,7 +39,7 @@ std::optional<std::string> label_in(std::string_view list, std::string_view name
   return std::nullopt;
 }
 
-// What the help calls a value.
+// Returns the name of a value in the help.
 std::string value_name(const server::Field& field) {
   switch (field.type) {
     case Type::kNumber:
@@ -60,7 +60,7 @@ std::string value_name(const server::Field& field) {
   }
 }
 
-// The sentence without its end. What is null in JSON is "never" here.
+// Returns the help of the field without its full stop. Null in JSON is "never" on a command line.
 std::string description_of(const server::Field& field, const AskedOptions& options) {
   std::string sentence(field.help);
   for (const auto& [name, help] : options.helps)

@@ -55,7 +55,7 @@ class Asked {
   // REQUIRES: something is set.
   const std::string& first_argument() const { return arguments_.front().second; }
 
-  // What was set, as JSON, for Api::ask().
+  // Returns the fields that were set, as JSON, for Api::ask().
   const boost::json::object& fields() const { return fields_; }
   // Throws what the server's refusal means: a UsageError that names the arguments, or itself.
   [[noreturn]] void throw_usage(const Refusal& refusal) const;
@@ -80,7 +80,7 @@ class Asked {
   std::vector<std::pair<std::string, std::string>> arguments_;  // pointers, and their arguments
 };
 
-// What most commands are told: the server, what to ask it, and how to print the answer.
+// The arguments of most commands: the server, the request, and how to print the answer.
 struct ApiRequest {
   ServerAddress server;
   Asked asked;

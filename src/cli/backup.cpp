@@ -76,7 +76,7 @@ void check_access(Api& api, const std::string& path) {
   throw Failure(fmt::format("cannot read {}: {}{}", path, error_text(error), advice));
 }
 
-// What was copied is read again, from the disk, and each checksum verified.
+// Reads the copy again, from the disk, and verifies each checksum.
 void verify(DirectoryCopy& copy, const StopSignals& signals, ProgressLine& line) {
   line.begin("verified: ");
   queue::StoreReport report;

@@ -66,7 +66,7 @@ std::uint32_t max_job_size(std::uint64_t bytes, const std::string& name) {
   return kLargestMaxJobSize;
 }
 
-// What each flag does. A flag without a value gets an empty text.
+// The flags and their actions. A flag without a value gets an empty text.
 using Set = void (*)(BeanstalkdArgs& request, const std::string& value);
 
 struct SettingFlag : BeanstalkdFlag {

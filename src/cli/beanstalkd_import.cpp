@@ -90,7 +90,7 @@ struct Found {
         state(its_state),
         priority(static_cast<std::uint32_t>(stats.number("pri"))),
         ttr(std::max<std::uint64_t>(stats.number("ttr"), 1)) {
-    // It has less than a second more than that.
+    // The delay is rounded down, so up to a second is missing.
     if (state == State::kDelayed) delay = seconds(stats.number("time-left") + 1);
   }
 };
@@ -157,7 +157,7 @@ class BeanstalkdImport {
   }
 
   const std::string& instance() const { return instance_; }
-  // How many jobs were put, by the states that they had.
+  // Returns the numbers of jobs that were put, by the states that they had.
   const JobCounts& moved() const { return moved_; }
   // Jobs that an import before had put already.
   std::uint64_t already() const { return already_; }
@@ -191,7 +191,7 @@ class BeanstalkdImport {
       const auto stats = worker.stats_of_each(ids);
       std::vector<Found> found;
       for (std::size_t i = 0; i < jobs.size(); ++i) {
-        // Else its ttr was over, and it is gone.
+        // A job without statistics is gone: its ttr ran out, and a worker has ended it.
         if (stats[i]) found.emplace_back(std::move(jobs[i]), Found::State::kReady, *stats[i]);
       }
       move(worker, tube, found);
@@ -257,7 +257,7 @@ class BeanstalkdImport {
   }
 
   std::uint64_t highest_id_shown(const std::vector<TubeToImport>& tubes) {
-    // It counts from beanstalkd's start, so with a log ids are higher.
+    // total-jobs counts from beanstalkd's start, so with a log ids are higher.
     std::uint64_t highest = source_.stats().number("total-jobs");
     for (const TubeToImport& tube : tubes) {
       if (tube.counts.delayed == 0) continue;
@@ -376,7 +376,7 @@ void show_tubes(const std::vector<TubeToImport>& tubes, bool json) {
   write_out(text);
 }
 
-// Returns how many jobs workers hold.
+// Returns the number of jobs that workers hold.
 std::uint64_t reserved_jobs(BeanstalkdImport& import) {
   std::uint64_t reserved = 0;
   for (const TubeToImport& tube : import.tubes()) reserved += tube.counts.reserved;

@@ -61,7 +61,7 @@ Examples:
   carillon clear mail --state dead
   carillon clear mail --all --dry-run)";
 
-constexpr std::chrono::seconds kShowEach{1};  // how far the change is
+constexpr std::chrono::seconds kShowEach{1};  // the number of jobs changed so far
 
 std::string why_left(const server::ChangeInSteps& told) {
   const bool is_one = told.left == 1;
@@ -87,7 +87,7 @@ Told told_of(const json::object& answer) {
   return told;
 }
 
-// How far a change came that did not come to its end.
+// Returns the failure of a change that has ended early, with the number of jobs it has changed.
 Failure unfinished(const Told& told, std::string_view why, const BulkWords& words) {
   if (told.dry_run) return Failure(std::string(why));
   return Failure(fmt::format("{}; at least {} {} so far, run it again to go on", why,

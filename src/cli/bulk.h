@@ -19,21 +19,21 @@
 
 namespace carillon::cli {
 
-// What says which jobs, for errors.
+// The options that choose jobs, for errors.
 inline constexpr std::string_view kFilterOptions =
     "--state, --group, --key-prefix, --due-after, --due-before or --reason; or --all";
 
-// Adds --all and --dry-run, and the options that say which jobs.
+// Adds --all and --dry-run, and the options that choose jobs.
 template <class Request>
 void add_bulk_options(CLI::App& command, Asked& asked, bool& all, const AskedOptions& options) {
   asked.add_arguments(command, server::kShape<Request>, options);
   add_flag(command, "--all", all, "All of them");
 }
 
-// Returns true if something but the tube says which jobs.
+// Returns true if an option other than the tube chooses jobs.
 bool has_filter(const Asked& asked);
 
-// What the command asks for, and the words of its messages.
+// The operation of the command, and the words of its messages.
 struct BulkWords {
   std::string_view row;   // "moveJobs"
   std::string_view done;  // "moved"

@@ -1,4 +1,4 @@
-// What `carillon check` examines on the machine: the data directory and its disk, the clock,
+// The checks of the machine by `carillon check`: the data directory and its disk, the clock,
 // descriptors, memory, ports, and the files of the certificate and of the tokens.
 
 #include "cli/checks.h"

@@ -1,4 +1,4 @@
-// What is in a data directory that no server uses, as `carillon check` reads it: every checksum.
+// Verifies every checksum in a data directory that no server uses, for `carillon check`.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::string ids_text(const queue::StoreReport& report) {
   return text + (report.lost_jobs > report.some_lost.size() ? ", ..." : "");
 }
 
-// What is damaged fails, or, once what is whole is saved, warns.
+// Adds a finding: a failure, or after a salvage, which has saved the rest, a warning.
 using Tell = void (Findings::*)(std::string subject, std::string found, std::string advice);
 
 void add_damages(const queue::StoreReport& report, Tell tell, const std::string& advice,

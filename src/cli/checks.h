@@ -61,7 +61,7 @@ class Findings {
 // durable write takes. If the directory is not there yet, the one in which it will be made.
 void check_data(const std::string& directory, const StopSignals& signals, Findings& findings);
 
-// Whether there is a store in the directory.
+// Returns true if there is a store in the directory.
 bool has_store(const std::string& directory);
 // The store in a data directory that no server uses: whether each checksum is right. It takes as
 // long as it takes to read all files.
@@ -74,16 +74,16 @@ void salvage_store(const std::string& directory, const std::string& to, const St
 // Returns the process that uses the data directory, or none.
 std::optional<pid_t> user_of(const std::string& directory);
 
-// How far the wall clock is ahead of the steady one, in nanoseconds.
+// Returns the wall clock minus the steady one, in nanoseconds.
 std::int64_t clock_offset();
-// Whether the clock is synchronised, and whether it has been set since clock_offset() was `before`.
+// Checks that the clock is synchronised, and was not set since clock_offset() was `before`.
 void check_clock(std::int64_t before, Findings& findings);
 
 // Descriptors: of the process `server`, or those that a server started here would have.
 void check_descriptors(std::optional<pid_t> server, Findings& findings);
 // Memory of the machine or control group, overcommit and swap.
 void check_memory(std::optional<pid_t> server, Findings& findings);
-// Whether the system may give the port away to an outgoing connection.
+// Checks that the system gives the port away to no outgoing connection.
 void check_port(const server::Address& address, Findings& findings);
 
 struct RunningServer {

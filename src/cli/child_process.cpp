@@ -48,8 +48,8 @@ base::FileDescriptor file_in_memory(std::string_view bytes) {
   return file;
 }
 
-// What the child needs between fork() and exec. This process has other threads, whose locks the
-// child can never get: it may allocate nothing there.
+// The data that the child needs between fork() and exec. This process has other threads, whose
+// locks the child can never get: it may allocate nothing there.
 struct Start {
   const char* program;
   char* const* words;
@@ -211,7 +211,7 @@ void ChildProcess::kill() {
 
 void ChildProcess::reap() {
   if (guard_ != nullptr) {
-    // Its number is its own until it is reaped.
+    // No other process gets this number before the child is reaped.
     siginfo_t ended{};
     while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR) {
@@ -352,7 +352,7 @@ void ErrorOutput::pass_on() {
       empty_the_pipe();
     }
   } catch (const std::exception&) {
-    // It was told to stop.
+    // The destructor has stopped the thread.
   }
 }
 

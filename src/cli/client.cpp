@@ -450,7 +450,7 @@ std::vector<std::string> commands_for(std::string_view verb, std::span<const std
 
 }  // namespace
 
-// Those that came too fast are sent once more, after a rest.
+// Jobs that came too fast are sent once more, after a rest.
 std::vector<PutAnswer> Client::put_each(std::span<const NewJob> jobs) {
   std::vector<PutAnswer> answers(jobs.size());
   std::vector<std::size_t> left(jobs.size());

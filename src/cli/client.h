@@ -50,7 +50,7 @@ struct Job {
   std::string body;
 };
 
-// When and how urgently a job is handed out, and for how long.
+// The due time, urgency and time to run of a job.
 struct PutOptions {
   std::chrono::milliseconds delay{0};
   std::optional<std::uint64_t> due_at;  // UTC ms; if set, `delay` is ignored
@@ -61,7 +61,7 @@ struct PutOptions {
   std::string named = {};
 };
 
-// What became of a put.
+// The result of a put.
 struct PutAnswer {
   enum class Result : std::uint8_t {
     kInserted,
@@ -81,7 +81,7 @@ struct NewJob {
   PutOptions options;
 };
 
-// What became of a batch.
+// The result of a batch.
 struct BatchAnswer {
   enum class Result : std::uint8_t {
     kPut,
@@ -95,21 +95,20 @@ struct BatchAnswer {
   std::string why = {};  // in the server's words
 };
 
-// What a touch has found.
+// The result of a touch.
 enum class TouchAnswer : std::uint8_t {
   kTouched,
   kCancelAsked,  // touched, and somebody has asked for the job's cancel
   kNone,         // this client does not hold the job
 };
 
-// What a worker says about an attempt that has failed, apart from the error. The job's policy
-// decides what it does not say.
+// Wishes of a worker for a job whose attempt has failed. The job's policy decides the rest.
 struct FailOptions {
   std::optional<std::chrono::milliseconds> delay = {};
   std::optional<std::uint32_t> max_attempts = {};
 };
 
-// What becomes of a job whose attempt has failed.
+// The future of a job whose attempt has failed.
 struct FailAnswer {
   enum class Result : std::uint8_t {
     kAgain,      // it comes again after `delay`

@@ -93,7 +93,7 @@ class IdSet {
   std::unordered_map<std::uint64_t, std::vector<bool>> stretches_;
 };
 
-// Where the lines go: a file, or standard output.
+// The target of the lines: a file, or standard output.
 class ExportFile {
  public:
   // Throws Failure: a file must not exist, or with `resume` it must, and be an export. Without a
@@ -126,7 +126,7 @@ class ExportFile {
 
   bool is_whole() const { return damaged.empty() && incomplete.empty(); }
 
-  // What it has, from an export before and from this one.
+  // The contents of the file, from an export before and from this one.
   bool begun = false;
   bool ended = false;
   std::string server;  // the address in its head
@@ -206,7 +206,7 @@ std::string head_line(const ServerAddress& server) {
 // Puts what identifies the object in front of its fields. Returns no line if no field is set.
 std::string line_of_settings(json::object line, const json::object& fields) {
   const std::size_t none = line.size();
-  // These are as good as left out.
+  // Fields with these values are left out: they are what a new tube or group has.
   const auto says_nothing = [](const json::value& value) {
     return value == 0 || value == "0ms" || value == "0%" || value == "returns";
   };
@@ -247,7 +247,7 @@ std::string page_line(const FilePage& page) {
 
 // --- The export.
 
-// What was listed may be gone when it is read.
+// Calls read(), which reads a tube or group that was listed and may be gone by now.
 template <class Read>
 void unless_gone(Read read) try {
   read();

@@ -246,7 +246,8 @@ json::value value_from(const FileField& field, const json::value& value) try {
   throw std::invalid_argument(fmt::format("{}: {}", field.name, error.what()));
 }
 
-// What an object of a file may have: a schedule also has its job's.
+// Returns the kinds of fields that an object of a file may have. A schedule has those of its job,
+// too.
 unsigned all_of(FileObject of) {
   return of == FileObject::kSchedule ? kSchedule | kPutJob : bit(of);
 }

@@ -84,7 +84,7 @@ std::string reason(std::string_view why, std::size_t body_bytes) {
   return std::string(why);
 }
 
-// What an import has done so far.
+// The results of an import so far.
 struct Imported {
   std::uint64_t jobs = 0;     // put, or with a dry run, that would be
   std::uint64_t already = 0;  // put by an import before
@@ -170,7 +170,7 @@ class FileImport {
     bytes_ += bytes;
   }
 
-  // What holds back puts waits until all jobs are put.
+  // Settings that hold back puts are set after all jobs are put.
   void take(server::PatchTube patch) {
     if (!rename(patch.tube)) return;
     ++done_.settings;

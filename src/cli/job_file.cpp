@@ -23,7 +23,7 @@ namespace {
 
 namespace json = boost::json;
 
-// What an export says about a job's past and present, which is no option of a put.
+// Fields of an export that tell the past and present of a job, and are no options of a put.
 constexpr std::array<std::string_view, 14> kNoOptions = {
     "id",       "created", "reserves",     "timeouts", "releases",   "buries", "kicks",
     "attempts", "dead",    "cancel_asked", "worker",   "body_bytes", "due_ms", "worker_base64"};
@@ -220,7 +220,7 @@ FileLine parse_file_line(std::string_view text) {
   const std::uint64_t version = number_of("version", field(object, "version"));
   if (version != kJobFileVersion)
     refuse("version", fmt::format("is {}; this Carillon knows {}", version, kJobFileVersion));
-  // It becomes a part of a command line.
+  // The id becomes a part of a command line.
   const std::string id = text_of("id", field(object, "id"));
   if (id.size() > kLongestId || !server::is_word(id))
     refuse("id",

@@ -31,7 +31,7 @@ namespace carillon::cli {
 inline constexpr std::uint64_t kJobFileVersion = 1;
 
 struct FileJob {
-  std::optional<std::uint64_t> id;  // where it comes from
+  std::optional<std::uint64_t> id;  // in the server that was exported
   std::string tube;
   bool buried = false;
   std::uint32_t priority = 65'536;

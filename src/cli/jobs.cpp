@@ -126,7 +126,7 @@ struct JobsRequest : ApiRequest {
   }
 };
 
-// What became of a job, as JSON and for people.
+// The end of a change of one job, as JSON and for people.
 struct Outcome {
   json::object shown;
   std::string text;
@@ -164,7 +164,7 @@ json::object shown_fields(const json::object& job) {
   return shown;
 }
 
-// What is shown of a job that is gone.
+// Returns the JSON of a job that is gone.
 json::object ended(const JobsRequest& request, const NamedJob& job, std::string_view result) {
   if (request.key.empty()) return {{"id", parse_job_id(job.short_name)}, {"result", result}};
   return {{"tube", request.tube}, {"key", request.key}, {"result", result}};
@@ -226,7 +226,7 @@ struct ChangeRequest : JobsRequest {
   std::optional<std::string> body;
 };
 
-// What the job should become.
+// Returns the fields that the job should have.
 json::object change_of(const JobsRequest& request) {
   if (request.asked.has("/delay") && request.asked.has("/due"))
     throw UsageError("give --delay or --at, not both");

@@ -41,7 +41,7 @@ Examples:
   carillon list mail --key-prefix invoice- --json --all
   carillon list mail --groups --all)";
 
-// What the server takes at most.
+// The largest page that the server gives.
 constexpr std::uint32_t kPage = 1'000;
 
 struct ListRequest {

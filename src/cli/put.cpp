@@ -100,14 +100,15 @@ std::string_view word_of(PutAnswer::Result result) {
   return {};
 }
 
-// What --json shows of a put that says what it has done: with a key that is taken, or in a batch.
+// Returns the JSON of a put that names its result: one with a key that is taken, or in a batch.
 json::object shown_of(const PutAnswer& answer, std::string_view tube) {
   json::object shown{{"id", answer.id}, {"tube", tube}, {"result", word_of(answer.result)}};
   if (!answer.state.empty()) shown["state"] = answer.state;
   return shown;
 }
 
-// Says whose key a put has met, and what can be done if that job rests.
+// Returns the message about the job whose key a put has met, with advice if no worker gets that
+// job.
 std::string told_of_key(const PutAnswer& answer) {
   if (answer.state == "done") {
     return fmt::format(
@@ -123,7 +124,7 @@ std::string told_of_key(const PutAnswer& answer) {
       told, answer.id);
 }
 
-// Says what a put with a key has met. Throws Failure if it has met a job that a worker holds.
+// Says what became of a put with a key. Throws Failure if it has met a job that a worker holds.
 void report(const PutAnswer& answer) {
   using Result = PutAnswer::Result;
   switch (answer.result) {

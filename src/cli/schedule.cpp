@@ -152,7 +152,7 @@ void set_schedule(const NamedRequest& request, Api& api) try {
   request.asked.throw_usage(refusal);
 }
 
-// What a schedule is: its job beside its times, and a line for each of the next times.
+// Returns the fields of a schedule and of its job, and a field for each of the next times.
 json::object shown_schedule(const json::object& shown) {
   json::object fields;
   const auto add = [&fields](std::string name, const json::value& value) {
@@ -212,7 +212,7 @@ int schedule(NamedRequest& request) {
   return kSuccess;
 }
 
-// What the server keeps with a job, and gives back.
+// Returns the attributes that the server keeps with a job.
 json::object parse_attributes(const std::string& text) {
   constexpr std::array<std::string_view, 4> kNames = {"content_type", "metadata", "traceparent",
                                                       "tracestate"};
@@ -305,7 +305,7 @@ void print_secret(const json::object& shown) {
 }
 
 void test(const NamedRequest& request, Api& api) {
-  // It answers at the latest after the time that an attempt has.
+  // The server answers when the attempt has ended, which takes 10 minutes at most.
   api.set_patience(std::chrono::minutes(11));
   const json::object trial = api.ask("POST", request.path(":test"));
   if (request.json) write_out(json::serialize(trial) + "\n");

@@ -184,7 +184,7 @@ struct ServeRequest {
   std::optional<std::string> tls_client_ca;
 };
 
-// What a client needs beside the address.
+// The options that a client needs beside the address.
 struct ClientNeeds {
   bool tls = false;
   bool token = false;

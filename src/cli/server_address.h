@@ -15,23 +15,23 @@
 namespace carillon::cli {
 
 struct ServerAddress : server::Address {
-  // Where it answers HTTP. None: beside the other address (http_beside() in server/text/address.h).
+  // The address for HTTP. None: beside the other address (http_beside() in server/text/address.h).
   std::optional<server::Address> http;
   bool has_http = true;  // else "none" was written
 
   // The file whose first line is the token. None: the variable CARILLON_TOKEN is it, if it is set.
   std::optional<std::string> token_file;
 
-  // By TLS. Also if the variable CARILLON_TLS is set, and not 0.
+  // Use TLS. The variable CARILLON_TLS, if it is set and not 0, does the same.
   bool tls = false;
-  // The file of the certificates that may sign the server's, and so by TLS. None: the variable
+  // The file of the certificates that may sign the server's; implies TLS. None: the variable
   // CARILLON_TLS_CA names it, if it is set; else those that this system trusts may.
   std::optional<std::string> tls_ca;
 
   // Throws Failure if there is no such address.
   server::Address http_address() const;
 
-  // A Unix socket never does.
+  // Returns false for a Unix socket.
   bool uses_tls() const;
   std::optional<std::string> ca_file() const;
 

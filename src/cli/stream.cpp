@@ -186,7 +186,7 @@ struct Stream::Link {
 
 namespace {
 
-// What one address is called, and what to do if nobody is there, for messages.
+// The name of an address, and the advice if nobody answers there, for messages.
 struct Place {
   std::string name;
   const std::function<std::string()>& advice;

@@ -41,7 +41,7 @@ struct Unavailable : Failure {
   using Failure::Failure;
 };
 
-// How long the server may be silent while it owes a reply. It may be waiting for a slow disk.
+// The longest silence of a server that owes a reply: the disk may be slow.
 inline constexpr std::chrono::seconds kPatience{60};
 
 // Not thread-safe.
@@ -87,7 +87,7 @@ class Stream {
   static constexpr std::size_t kMaxLine = 4096;
 
  private:
-  // What is made of Asio, which takes seconds to compile.
+  // The parts that need Asio, which takes seconds to compile.
   struct Link;
 
   explicit Stream(std::string peer);

@@ -49,7 +49,7 @@ class Screen {
   // is cut by the terminal.
   void draw(const std::vector<std::string>& lines);
 
-  // What has ended a wait.
+  // The event that has ended a wait.
   enum class Event : std::uint8_t { kTime, kKey, kResized, kStop };
   // Waits until a key is pressed, the size has changed, `stop_fd` is readable or the terminal is
   // gone (kStop), or the time is over.

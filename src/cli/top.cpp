@@ -199,7 +199,7 @@ std::string text_of(const TopSnapshot& shot, const TopRequest& request) {
   return text;
 }
 
-// Once, or as JSON each second.
+// Prints once, or as JSON each second.
 void print(const TopRequest& request, const StopSignals& stop) {
   TopSource source(request.server, stop.fd());
   source.take();

@@ -1,5 +1,5 @@
-// What `carillon top` shows, as lines of text or as JSON: the counts of a server and its tubes, and
-// how fast they change.
+// The contents of `carillon top`, as lines of text or as JSON: the counts of a server and its
+// tubes, and how fast they change.
 //
 //   for (const std::string& line : top_lines(shot, {.columns = 80, .rows = 24})) print(line);
 //
@@ -45,7 +45,7 @@ struct TopSnapshot {
   std::uint64_t all_tubes = 0;
 };
 
-// By which column tubes are sorted: the largest first, names from A.
+// The column that sorts the tubes: the largest first, names from A.
 enum class TopOrder : std::uint8_t { kDelayed, kReady, kReserved, kBuried, kPuts, kDeletes, kName };
 
 // Throws std::invalid_argument.
@@ -58,7 +58,7 @@ struct TopLook {
   std::size_t rows = 0;
   bool colours = false;
   TopOrder order = TopOrder::kDelayed;
-  // What is wrong at present. It is shown instead of the storms.
+  // A fault at present, shown instead of the storms.
   std::string trouble = {};
 };
 

@@ -165,7 +165,7 @@ int kick(const KickRequest& request) {
 
 // --- drain
 
-constexpr std::chrono::seconds kTell{2};  // how much is left, each
+constexpr std::chrono::seconds kTell{2};  // from one remark about the jobs left to the next
 
 struct DrainRequest : ApiRequest {
   bool wait = false;
@@ -284,7 +284,7 @@ void set_tube(const TubeRequest& request) try {
   throw_usage(request, refusal);
 }
 
-// What is shown has the names of the command stats.
+// `tube show` has the names of `stats --tube`.
 void add_rate(json::object& shown, const std::string& name,
               const server::Patch<server::RatePatch>& rate, std::string_view burst) {
   if (!rate.value) return;

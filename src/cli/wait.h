@@ -32,7 +32,7 @@ struct Interrupted : std::runtime_error {
 // ready at the same time. A descriptor of -1 is never ready.
 bool wait_for(int fd, short events, Patience patience, int interrupt_fd = -1);
 
-// How often a command asks the server again while it waits for something there.
+// The time between two questions of a command that waits for a change in the server.
 inline constexpr std::chrono::milliseconds kLook{200};
 
 // Returns the wall clock: milliseconds since 1970, UTC.

@@ -42,7 +42,7 @@ constexpr Backoff kSettle{.first = 100ms, .most = 5s};
 // A cancel is noticed within this time.
 constexpr milliseconds kLookForCancel = 5s;
 
-// That jobs are not held back any more is noticed at once; that they are gone, within this time.
+// A worker notices at once that jobs are held back no more; within this time, that they are gone.
 constexpr milliseconds kLookForReady = 1s;
 
 // The name of this worker in the stories of jobs: HOST:PID.
@@ -88,7 +88,7 @@ struct WorkerState {
   std::atomic<int> running{0};             // number of running commands
   std::atomic<int> disconnected{0};        // number of slots without a connection
   std::atomic<bool> told{false};           // that ready jobs are held back for a time
-  std::atomic<bool> told_for_good{false};  // that they are until somebody resumes the tube
+  std::atomic<bool> told_for_good{false};  // that a tube with ready jobs is paused for good
   std::atomic<bool> failed{false};         // run_worker() returns kFailure
 };
 
@@ -152,7 +152,7 @@ struct WorkerSlot::Task {
   milliseconds ttr;
   std::uint64_t attempt;  // the first is 1
   std::uint64_t buries;   // how often it was buried before
-  // What the policy of the job or its tube says.
+  // The policy of the job or its tube has these.
   bool has_backoff;
   bool has_max_attempts;
 
@@ -189,7 +189,7 @@ struct WorkerSlot::Result {
   std::string last_error;           // the last line of standard error
   std::optional<std::string> lost;  // if the connection was lost, and the job with it: the reason
 
-  // What the story of the job says of it.
+  // Returns the text of this attempt in the story of the job.
   std::string error() const {
     return last_error.empty() ? why : fmt::format("{}: {}", why, last_error);
   }
@@ -249,7 +249,7 @@ void WorkerSlot::reconnect() {
       client_ = connect_worker(options_, state_.stop.fd());
       connected_at_ = Clock::now();
     } catch (const Unavailable&) {
-      // It was reported when the connection was lost.
+      // The loss of the connection was reported.
     }
   }
   if (--state_.disconnected == 0)

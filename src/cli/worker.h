@@ -65,7 +65,7 @@ inline std::chrono::milliseconds Backoff::delay(std::uint64_t failures, double r
   return delay - std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(off));
 }
 
-// When a worker ends.
+// The event that ends a worker, beside a signal.
 enum class WorkUntil {
   kStopped,  // at a signal only
   kOneJob,   // after one job, whatever its result
@@ -79,9 +79,9 @@ struct WorkerOptions {
   std::uint32_t slots = 1;
   Backoff backoff;
   std::optional<std::uint32_t> max_attempts;  // none: try for ever
-  // How long a command may run; none: as long as it takes.
+  // The longest run of a command; none: no limit.
   std::optional<std::chrono::milliseconds> time_limit;
-  // How long a command has between SIGTERM and SIGKILL.
+  // The time of a command between SIGTERM and SIGKILL.
   std::chrono::milliseconds grace{10'000};
   WorkUntil until = WorkUntil::kStopped;
 };

@@ -1,4 +1,4 @@
-// Which tubes a worker takes jobs from: those that it was given by name, and those that match a
+// The tubes a worker takes jobs from: those that it was given by name, and those that match a
 // pattern such as `mail.*`, which come and go while it runs.
 //
 //   WorkerTubes tubes({"urgent", "mail.*"});         // shared by the slots of a worker
@@ -60,11 +60,11 @@ class WorkerTubes {
   std::set<std::string> named_;
   std::mutex mutex_;  // protects all below
   std::set<std::string> watched_;
-  std::set<std::string> left_;  // that match and exist, but are not in use
+  std::set<std::string> left_;  // tubes that match and exist, but are not in use
   std::string next_look_;       // the tube with which the next check of their use begins
   Clock::time_point asked_at_{};
   bool has_asked_ = false;
-  bool told_ = false;  // that more than kMost match
+  bool told_ = false;  // the user knows that more than kMost match
 };
 
 // Not thread-safe. A new connection needs a new one.
@@ -78,15 +78,15 @@ class TubeWatch {
   // reserve.
   bool follow(Client& client);
 
-  // How long to wait in a reserve before the next call of follow().
+  // Returns how long to wait in a reserve before the next call of follow().
   Patience patience(Patience asked) const;
 
-  // What holds ready jobs of the tubes that are watched back, after a reserve that found none.
+  // The reasons why a reserve found no job though watched tubes have ready ones.
   struct HeldBack {
     bool for_a_time = false;  // a limit, or a pause that ends
     std::string for_good;     // the name of a tube that is paused until somebody resumes it
   };
-  // Nothing, if the client's token may not ask.
+  // Returns no reason if the client's token may not ask.
   HeldBack held_back(Client& client) const;
 
  private:
