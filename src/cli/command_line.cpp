@@ -91,16 +91,22 @@ int fail(std::string_view who, std::string_view why, int exit_code) {
   return exit_code;
 }
 
+bool looks_like_option(std::string_view word) {
+  return word.size() > 1 && word.starts_with('-') && word != "--";
+}
+
+std::string unexpected(const std::string& word, const CLI::App& command) {
+  return fmt::format("{} \"{}\"; see carillon {} --help",
+                     looks_like_option(word) ? "there is no option" : "unexpected argument", word,
+                     command.get_name());
+}
+
 // Each describe() returns the text for one kind of CLI11's errors.
 std::string describe(const CLI::ExtrasError&, const CLI::App& command) {
   const std::vector<std::string> rest = command.remaining();
-  const auto unexpected =
-      std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word != "--"; });
-  const std::string word = unexpected == rest.end() ? "--" : *unexpected;
-  const bool is_option = word.size() > 1 && word.starts_with('-');
-  return fmt::format("{} \"{}\"; see carillon {} --help",
-                     is_option ? "there is no option" : "unexpected argument", word,
-                     command.get_name());
+  const auto word =
+      std::find_if(rest.begin(), rest.end(), [](const std::string& one) { return one != "--"; });
+  return unexpected(word == rest.end() ? "--" : *word, command);
 }
 
 std::string lacking(const std::string& name, const CLI::Option& option) {
@@ -134,6 +140,15 @@ std::string describe(const CLI::ConversionError& error, const CLI::App&) {
   return fmt::format("{} takes no value", what.substr(0, what.find(' ')));
 }
 
+// Returns the text about an option that does not exist, or nothing. CLI11 takes the value of such
+// an option for a positional argument, and reports first what is wrong with that.
+std::string unknown_option(const CLI::App& command) {
+  if (command.get_prefix_command()) return {};  // the rest belongs to another program
+  const std::vector<std::string> rest = command.remaining();
+  const auto word = std::find_if(rest.begin(), rest.end(), looks_like_option);
+  return word == rest.end() ? std::string() : unexpected(*word, command);
+}
+
 // Returns true if --help was given. CLI11 handles --help after all values, including that of
 // CARILLON_SERVER, so a wrong value is reported first.
 bool wants_help(const CLI::App& command) {
@@ -161,6 +176,10 @@ int run_command(const Command& entry, const std::vector<std::string>& arguments)
   command.set_help_flag("-h,--help", "Show this help");
   command.formatter(std::make_shared<HelpFormatter>());
   entry.add(command, exit_code);
+  const auto wrong = [&](std::string_view why) {
+    const std::string unknown = unknown_option(command);
+    return fail(who, unknown.empty() ? why : unknown, kUsage);
+  };
   try {
     require_values(command, arguments);
     // CLI11 takes the arguments in reverse order.
@@ -170,18 +189,18 @@ int run_command(const Command& entry, const std::vector<std::string>& arguments)
     write_out(command.help("carillon"));
     return kSuccess;
   } catch (const CLI::ExtrasError& error) {
-    return fail(who, describe(error, command), kUsage);
+    return wrong(describe(error, command));
   } catch (const CLI::ArgumentMismatch& error) {
-    return fail(who, describe(error, command), kUsage);
+    return wrong(describe(error, command));
   } catch (const CLI::ExcludesError& error) {
-    return fail(who, describe(error, command), kUsage);
+    return wrong(describe(error, command));
   } catch (const CLI::ConversionError& error) {
-    return fail(who, describe(error, command), kUsage);
+    return wrong(describe(error, command));
   } catch (const CLI::ParseError& error) {
-    return fail(who, error.what(), kUsage);
+    return wrong(error.what());
   } catch (const UsageError& error) {
     if (wants_help(command)) return write_out(command.help("carillon")), kSuccess;
-    return fail(who, error.what(), kUsage);
+    return wrong(error.what());
   }
 }
 

@@ -128,6 +128,12 @@ TEST(CommandLine, UnknownCommandsAndOptions) {
       "carillon: there is no option \"--server\" before the command; see carillon --help");
   expect_usage_error({"put", "--dealy", "3s", "hello"},
                      "carillon put: there is no option \"--dealy\"; see carillon put --help");
+  // Not what its value would be without it: `ID "1h": not a job's id`.
+  expect_usage_error(
+      {"release", "7", "--dely", "1h"},
+      "carillon release: there is no option \"--dely\"; see carillon release --help");
+  expect_usage_error({"cancel", "--kee", "invoice-7", "--tube", "mail"},
+                     "carillon cancel: there is no option \"--kee\"; see carillon cancel --help");
   expect_usage_error(
       {"reserve", "hello"},
       "carillon reserve: unexpected argument \"hello\"; see carillon reserve --help");
