@@ -71,6 +71,13 @@ std::string description_of(const server::Field& field, const AskedOptions& optio
   return sentence;
 }
 
+// Returns true if an argument in front of the text would be a second subject: "the scheme ...".
+bool is_whole_sentence(std::string_view text) {
+  for (const std::string_view begin : {"the ", "there ", "a ", "an "})
+    if (text.starts_with(begin)) return true;
+  return false;
+}
+
 json::value value_of(const server::Field& field, const std::string& text) {
   if (field.is_patch && text == "never") return nullptr;
   if (field.type == Type::kMoment) return parse_moment(text);
@@ -86,6 +93,18 @@ std::string option_named(std::string_view field) {
   std::string name = "--" + std::string(field);
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
+}
+
+std::string replace_fields(std::string_view text,
+                           const std::function<std::string(std::string_view field)>& name) {
+  std::string replaced;
+  while (true) {
+    const std::size_t begin = text.find('`');
+    const std::size_t end = begin == text.npos ? begin : text.find('`', begin + 1);
+    if (end == text.npos) return replaced.append(text);
+    replaced.append(text.substr(0, begin)).append(name(text.substr(begin + 1, end - begin - 1)));
+    text.remove_prefix(end + 1);
+  }
 }
 
 std::uint64_t parse_moment(const std::string& text) {
@@ -197,9 +216,13 @@ std::string Asked::argument_of(std::string_view pointer) const {
 std::string Asked::text_of(const std::vector<server::FieldFault>& faults) const {
   std::string text;
   for (const server::FieldFault& fault : faults) {
-    const bool is_sentence = fault.detail.starts_with("the");  // "the scheme ...", "there is ..."
+    const bool is_sentence = is_whole_sentence(fault.detail);
+    const std::string object = fault.pointer.substr(0, fault.pointer.rfind('/') + 1);
+    const auto argument = [&](std::string_view field) {
+      return argument_of(object + std::string(field));
+    };
     text += fmt::format("{}{}{} {}", text.empty() ? "" : "; ", argument_of(fault.pointer),
-                        is_sentence ? ":" : "", fault.detail);
+                        is_sentence ? ":" : "", replace_fields(fault.detail, argument));
   }
   return text;
 }

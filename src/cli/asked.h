@@ -15,6 +15,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,6 +90,11 @@ struct ApiRequest {
 
 // "--due-before" for the field "due_before".
 std::string option_named(std::string_view field);
+
+// Returns the text of an error with name(field) in the place of each `field` in backquotes: the
+// server names its fields, and the user has typed options.
+std::string replace_fields(std::string_view text,
+                           const std::function<std::string(std::string_view field)>& name);
 
 // Returns UTC ms: of a duration (1h, from now), or of an RFC 3339 time. Throws
 // std::invalid_argument.

@@ -98,6 +98,10 @@ json::value parse_lost(const std::string& text) {
 
 json::value catch_up_from(const std::string& text) {
   const std::size_t colon = text.find(':');
+  if ((text.substr(0, colon) == "all") != (colon != text.npos)) {
+    throw std::invalid_argument(
+        fmt::format("\"{}\": none, last, or all: and how far back, as all:1h", text));
+  }
   json::object fields{{"catch_up", text.substr(0, colon)}};
   if (colon != text.npos) fields["catch_up_window"] = text.substr(colon + 1);
   return fields;

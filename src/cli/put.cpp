@@ -16,6 +16,7 @@
 #include "carillon/queue/job.h"
 #include "cli/api.h"
 #include "cli/arguments.h"
+#include "cli/asked.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_fields.h"
@@ -82,7 +83,7 @@ void check_named(const PutOptions& options) try {
   using server::beanstalk::OptionsOf;
   server::beanstalk::parse_job_options(options.named, OptionsOf::kPut);
 } catch (const std::invalid_argument& error) {
-  throw UsageError(fmt::format("--{}", error.what()));
+  throw UsageError("--" + replace_fields(error.what(), option_named));
 }
 
 // A worker may hold the job that exists: --json has one word for both.

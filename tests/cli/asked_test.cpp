@@ -97,6 +97,15 @@ TEST(Asked, WhatTheServerRefusesIsNamedByItsArgument) {
             "N 0: not a number; --due-by: there is no such field");
 }
 
+TEST(Asked, FieldsInAnErrorAreNamedByTheirArguments) {
+  Asked asked;
+  asked.set("/job/time_zone", "UTC", "--zone");
+  const Refusal refusal("no", 400, {{"/job/gap", "needs `time_zone`, or `key_window`"}});
+  EXPECT_EQ(usage_error([&] { asked.throw_usage(refusal); }),
+            "--gap needs --zone, or --key-window");
+  EXPECT_EQ(replace_fields("`one` and a ` alone", option_named), "--one and a ` alone");
+}
+
 TEST(Asked, OptionsMayHaveOtherNamesAndNeverIsNull) {
   Parsed<server::ChangeJob> change(
       {.without = "id", .names = "priority:pri due:at"},

@@ -622,7 +622,7 @@ class ExportImportTest(CliCase):
             '{"type":"tube","tube":"a","max_attempt":3}': '"max_attempt": no such option; there ',
             '{"type":"group","tube":"a","weight":3}': '"group": is missing',
             '{"type":"schedule","tube":"a","name":"s","every":"1h"}': '"body": is missing',
-            '{"type":"schedule","tube":"a","name":"s","body":""}': "cron: write it, or every",
+            '{"type":"schedule","tube":"a","name":"s","body":""}': "cron: write it, or `every`",
             '{"type":"export","version":2,"id":"x"}': '"version": is 2; this Carillon knows 1',
         }
         for wrong, why in cases.items():

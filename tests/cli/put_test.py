@@ -138,8 +138,8 @@ class PutTest(CliCase):
 
     def test_options_that_are_wrong_are_named(self):
         for arguments, what in (
-            (("--at-expiry", "dead"), "at-expiry: needs expires-in or expires-at"),
-            (("--on-conflict", "replace"), "on-conflict: needs a key"),
+            (("--at-expiry", "dead"), "at-expiry: needs --expires-in or --expires-at"),
+            (("--on-conflict", "replace"), "on-conflict: needs --key"),
             (("--key", "k", "--on-conflict", "x"), 'on-conflict: "x": reject, ignore,'),
             (("--jitter", "5"), 'jitter: "5": not 0% to 100%'),
             (("--key", "two words"), '--key "two words": is empty, or has a space'),

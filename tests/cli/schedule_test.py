@@ -99,8 +99,17 @@ class ScheduleTest(CliCase):
         refused('list takes no name: "s"', "list", "s")
         every = "--every 999 ms: 1000 to 315532800000 ms are allowed"
         refused(every, "set", "s", "--every", "999ms", "x")
-        refused("--every does not go with cron", "set", "s", "--every", "1h", "--cron", "@daily",
-                "x")  # fmt: skip
+        for options, why in (
+            (("--every", "1h", "--cron", "@daily"), "--every does not go with --cron"),
+            (("--cron", "@daily", "--start", "2030-01-01T00:00:00Z"), "--start needs --every"),
+            (("--every", "1h", "--zone", "Asia/Tokyo"), "--zone needs --cron"),
+            (("--every", "1h", "--at-expiry", "dead"), "--at-expiry needs --expires-in"),
+            (
+                ("--every", "1h", "--catch-up", "all"),
+                '--catch-up "all": none, last, or all: and how far back, as all:1h',
+            ),
+        ):
+            refused(why, "set", "s", *options, "x")
         for action in ("show", "pause", "resume", "trigger", "delete"):
             refused("schedule none does not exist", action, "none", code=1)
         done = self.run_carillon("schedule", "set", "s", "--cron", "0 25 * * *", "x")

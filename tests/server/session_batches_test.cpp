@@ -50,7 +50,7 @@ TEST_F(SessionBatches, DefaultsOfKeysAndExpiriesAreOfTheJobsThatHaveThem) {
   EXPECT_EQ(client.say(put_jobs("1 key=k\r\nb\r\n", "on-conflict=ignore")),
             "JOBS 1\r\nEXISTS 2 ready\r\n");
   EXPECT_EQ(client.say(put_jobs("1 key-window=1h\r\na\r\n")),
-            "REFUSED 1 BAD_OPTION key-window: needs a key\r\n");
+            "REFUSED 1 BAD_OPTION key-window: needs `key`\r\n");
 }
 
 // A reply has room for 17 jobs of this size, and not for the next one.
@@ -134,7 +134,7 @@ TEST_F(SessionBatches, ABatchIsRefusedAsAWholeAndItsDataIsDiscarded) {
   EXPECT_EQ(client.say(put_jobs("6\r\nquit\r\n\r\n", "delya=3s")).substr(0, 18),
             "BAD_OPTION \"delya\"");
   EXPECT_EQ(client.say(put_jobs("1\r\na\r\n", "key=a")).substr(0, 16), "BAD_OPTION \"key\"");
-  EXPECT_EQ(client.say(put_jobs("1\r\na\r\n", "window=1h")), "BAD_OPTION window: needs once\r\n");
+  EXPECT_EQ(client.say(put_jobs("1\r\na\r\n", "window=1h")), "BAD_OPTION window: needs `once`\r\n");
   EXPECT_EQ(client.say(put_jobs(std::string(kMaxBatchBytes + 1, 'q'))), "BATCH_TOO_BIG\r\n");
   std::string many;
   for (std::size_t i = 0; i < kMaxBatch; ++i) many += "0\r\n\r\n";

@@ -43,7 +43,7 @@ TEST_F(SessionJobs, AJobExpires) {
   EXPECT_EQ(client.say("patch-job 1 delay=0s\r\n"), "PATCHED 1\r\n");
   EXPECT_EQ(stat(1, "dead"), "expired");
   EXPECT_EQ(client.say("put-job 1 at-expiry=dead\r\na\r\n"),
-            "BAD_OPTION at-expiry: needs expires-in or expires-at\r\n");
+            "BAD_OPTION at-expiry: needs `expires-in` or `expires-at`\r\n");
   EXPECT_EQ(client.say("put-job 1 spread=9999999d\r\na\r\n"), "OUT_OF_RANGE\r\n");
 }
 
@@ -75,7 +75,7 @@ TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
             "jitter lost buried\r\n");
   EXPECT_EQ(client.say("put-job 4 delay=3\r\nquit\r\n").substr(0, 22), "BAD_OPTION delay: \"3\":");
   EXPECT_EQ(client.say("put-job 4 delay=3s due=0\r\nquit\r\n"),
-            "BAD_OPTION due: does not go with delay\r\n");
+            "BAD_OPTION due: does not go with `delay`\r\n");
   EXPECT_EQ(client.say("put-job 4 due=1700000000\r\nquit\r\n"),
             "BAD_OPTION due: \"1700000000\": seconds since 1970? The unit is milliseconds\r\n");
   EXPECT_EQ(client.say("put-job 4 due=1969-12-31T23:59:59Z\r\nquit\r\n"),
@@ -83,7 +83,7 @@ TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
             "9999-12-31T23:59:59.999Z\r\n");
   EXPECT_EQ(client.say("put-job 4 pri=1 pri=2\r\nquit\r\n"), "BAD_OPTION pri: comes twice\r\n");
   EXPECT_EQ(client.say("put-job 4 on-conflict=ignore\r\nquit\r\n"),
-            "BAD_OPTION on-conflict: needs a key\r\n");
+            "BAD_OPTION on-conflict: needs `key`\r\n");
   EXPECT_EQ(client.say("put-job 4 due=9999999999999999\r\nquit\r\n"), "OUT_OF_RANGE\r\n");
   EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "TIMED_OUT\r\n");
 }

@@ -223,13 +223,13 @@ Command damage_options(Random& random) {
   switch (below(random, 4)) {
     case 0:
       return refused(put + " on-conflict=replace\r\n" + body + "\r\n",
-                     "BAD_OPTION on-conflict: needs a key");
+                     "BAD_OPTION on-conflict: needs `key`");
     case 1:
       return refused(put + " key=1 key=1\r\n" + body + "\r\n", "BAD_OPTION key: comes twice");
     case 2:
       return refused(
           "patch-job key=1 delay=1s due=1 body=" + number(body.size()) + "\r\n" + body + "\r\n",
-          "BAD_OPTION due: does not go with delay");
+          "BAD_OPTION due: does not go with `delay`");
     default:
       return refused("patch-job 1 ttr=1ms\r\n",
                      "BAD_OPTION ttr: \"1ms\": a ttr is 1s to 4294967295s");

@@ -101,9 +101,8 @@ std::string_view name_of(queue::KeyOwner owner) {
 }
 
 queue::PutOrder order_of(Reader& reader, const JobDescription& job) {
-  if (job.delay && job.due) reader.fault("due", "there is a delay already");
-  if (job.expires_at && job.expires_in)
-    reader.fault("expires_in", "there is an expires_at already");
+  if (job.delay && job.due) reader.fault("due", "does not go with `delay`");
+  if (job.expires_at && job.expires_in) reader.fault("expires_in", "does not go with `expires_at`");
   if (job.at_expiry && !job.expires_at && !job.expires_in)
     reader.fault("at_expiry", "the job does not expire");
   queue::PutOrder order{.priority = job.priority,
@@ -124,7 +123,7 @@ queue::PutOrder order_of(Reader& reader, const JobDescription& job) {
 }
 
 queue::PutOrder order_of(Reader& reader, const NewJob& job) {
-  constexpr std::string_view kNoKey = "goes with a key alone";
+  constexpr std::string_view kNoKey = "needs `key`";
   if (job.key.empty() && job.on_conflict) reader.fault("on_conflict", std::string(kNoKey));
   if (job.key.empty() && job.key_window) reader.fault("key_window", std::string(kNoKey));
   queue::PutOrder order = order_of(reader, static_cast<const JobDescription&>(job));
@@ -188,7 +187,7 @@ std::string kept_attributes(Reader& reader, const Attributes& attributes) {
     reader.fault("traceparent",
                  "not as W3C Trace Context has it: 00-TRACE-PARENT-FLAGS, and no id is all zeros");
   if (attributes.tracestate && !attributes.traceparent)
-    reader.fault("tracestate", "needs a traceparent");
+    reader.fault("tracestate", "needs `traceparent`");
   if (attributes.attributes)
     for (const auto& [name, value] : attributes.attributes->object) kept.emplace(name, value);
   if (kept.empty()) return {};

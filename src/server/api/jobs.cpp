@@ -105,9 +105,9 @@ void answer_changed(RequestContext& x, queue::JobId id, queue::Sequence durable_
 // Returns what the engine is asked, apart from the attributes, and notes what does not go together.
 // It points into the change.
 queue::Patch patch_of(Reader& reader, const JobChange& change) {
-  if (change.delay && change.due) reader.fault("due", "there is a delay already");
+  if (change.delay && change.due) reader.fault("due", "does not go with `delay`");
   if (change.expires_at.given && change.expires_in)
-    reader.fault("expires_in", "there is an expires_at already");
+    reader.fault("expires_in", "does not go with `expires_at`");
   queue::Patch patch{.priority = change.priority, .at_expiry = change.at_expiry};
   if (change.ttr) patch.ttr = change.ttr->ms;
   if (change.delay) patch.due_in = change.delay->ms;

@@ -57,7 +57,7 @@ void apply_backoff(Reader& reader, const BackoffPatch& patch, queue::RetryPolicy
   if (!fixed && policy.backoff == 0 && policy.backoff_max > 0)
     reader.fault("initial", "0 ms: twice 0 is 0, so an exponential back-off begins with 1 ms");
   if (!fixed && policy.backoff_max < policy.backoff)
-    reader.fault("max", "an exponential back-off needs a bound, no smaller than initial");
+    reader.fault("max", "an exponential back-off needs a bound, no shorter than its first delay");
 }
 
 }  // namespace

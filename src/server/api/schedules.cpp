@@ -46,11 +46,11 @@ void check_times(Reader& reader, const NewSchedule& asked) {
   const bool is_wrong = std::any_of(
       reader.faults().begin(), reader.faults().end(),
       [](const FieldFault& one) { return one.pointer == "/cron" || one.pointer == "/every"; });
-  if (!asked.cron && !asked.every && !is_wrong) reader.fault("cron", "write it, or every");
-  if (asked.cron && asked.every) reader.fault("every", "does not go with cron");
-  if (asked.start && !asked.every) reader.fault("start", "needs every");
-  if (asked.time_zone && !asked.cron) reader.fault("time_zone", "needs cron");
-  if (asked.gap && !asked.cron) reader.fault("gap", "needs cron");
+  if (!asked.cron && !asked.every && !is_wrong) reader.fault("cron", "write it, or `every`");
+  if (asked.cron && asked.every) reader.fault("every", "does not go with `cron`");
+  if (asked.start && !asked.every) reader.fault("start", "needs `every`");
+  if (asked.time_zone && !asked.cron) reader.fault("time_zone", "needs `cron`");
+  if (asked.gap && !asked.cron) reader.fault("gap", "needs `cron`");
   if (asked.cron) {
     check_calendar(reader, "cron", *asked.cron, "UTC");
     check_calendar(reader, "time_zone", "@daily", asked.time_zone.value_or("UTC"));
@@ -70,7 +70,7 @@ void apply_job(Reader& reader, const ScheduledJob& asked, queue::Schedule& sched
   }
   schedule.expires_in = asked.expires_in.value_or(Duration()).ms;
   schedule.at_expiry = asked.at_expiry.value_or(queue::AtExpiry::kDrop);
-  if (asked.at_expiry && !asked.expires_in) reader.fault("at_expiry", "needs expires_in");
+  if (asked.at_expiry && !asked.expires_in) reader.fault("at_expiry", "needs `expires_in`");
   schedule.attributes = kept_attributes(reader, asked);
   schedule.body = asked.body.value_or(Bytes()).bytes;
 }

@@ -168,20 +168,20 @@ const Option* find_option(std::string_view name, OptionsOf of) {
 
 void check_expiry(const JobOptions& options, OptionsOf of) {
   if (options.expires_in && options.expires_at)
-    refuse_option("expires-at: does not go with expires-in");
-  if (options.expires_in == 0) refuse_option("expires-in: 0 is not allowed; expires-at=never is");
+    refuse_option("expires-at: does not go with `expires-in`");
+  if (options.expires_in == 0) refuse_option("expires-in: 0 is not allowed; `expires-at`=never is");
   if (!options.at_expiry || options.expires_in || options.expires_at) return;
-  if (of == OptionsOf::kPut) refuse_option("at-expiry: needs expires-in or expires-at");
+  if (of == OptionsOf::kPut) refuse_option("at-expiry: needs `expires-in` or `expires-at`");
 }
 
 // Throws if the options do not go together.
 void check(const JobOptions& options, OptionsOf of) {
-  if (options.delay && options.due) refuse_option("due: does not go with delay");
-  if (options.window && options.once.empty()) refuse_option("window: needs once");
+  if (options.delay && options.due) refuse_option("due: does not go with `delay`");
+  if (options.window && options.once.empty()) refuse_option("window: needs `once`");
   check_expiry(options, of);
   const bool has_key = !options.key.empty() || of == OptionsOf::kBatch;
-  if (options.on_conflict && !has_key) refuse_option("on-conflict: needs a key");
-  if (options.key_window && !has_key) refuse_option("key-window: needs a key");
+  if (options.on_conflict && !has_key) refuse_option("on-conflict: needs `key`");
+  if (options.key_window && !has_key) refuse_option("key-window: needs `key`");
 }
 
 // Returns the names of all options of the command, separated by spaces.
