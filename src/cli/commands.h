@@ -64,7 +64,7 @@ struct Command {
   AddCommand* add;
 };
 
-inline constexpr std::array<Command, 31> kCommands{{
+inline constexpr auto kCommands = std::to_array<Command>({
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -111,6 +111,6 @@ inline constexpr std::array<Command, 31> kCommands{{
      "carillon check --data /var/lib/carillon", add_check},
     {"beanstalkd", "Run the server with beanstalkd's own flags",
      "carillon beanstalkd -b ./data -p 11300", nullptr},
-}};
+});
 
 }  // namespace carillon::cli

@@ -14,7 +14,8 @@ try:
 except ImportError:
     jsonschema = None
 
-# What the rows of the server do not tell: bodies, and rare statuses (operation_world.h).
+# For each operation its scope, and its body and further requests if it needs them
+# (operation_world.h).
 SAMPLES = json.loads(pathlib.Path(__file__).with_name("operations.json").read_text("utf-8"))
 NOTHING = {
     **dict.fromkeys(["tube", "key", "group", "name", "file"], "none"),
