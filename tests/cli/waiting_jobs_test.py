@@ -107,6 +107,18 @@ class WaitingJobsTest(CliCase):
                 f"carillon {command}: job 999999 does not exist\n",
             )
 
+    def test_a_priority_beyond_32_bits_is_refused(self):
+        job_id = self.put("x")
+        for command in ("release", "bury", "patch"):
+            for priority in ("4294967296", "18446744073709551616", "-1", "low"):
+                shown = priority if priority == "4294967296" else f'"{priority}"'
+                self.fails(
+                    f"carillon {command}: --pri {shown}: not a whole number from 0 to 4294967295",
+                    *(command, job_id, "--pri", priority),
+                    code=2,
+                )
+        self.assertEqual((self.job(job_id)["pri"], self.job(job_id)["state"]), (65536, "ready"))
+
     def test_wrong_arguments(self):
         for command in ("release", "bury", "patch"):
             self.fails(
