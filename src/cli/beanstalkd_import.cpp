@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -118,6 +119,20 @@ class BeanstalkdImport {
       throw Failure("the jobs would go to the server from which they come");
     const std::uint64_t largest = std::max<std::uint64_t>(stats.number("max-job-size"), 1);
     at_once_ = std::clamp<std::uint64_t>(kBytesAtOnce / largest, 1, kMostAtOnce);
+  }
+
+  // Says which of the tubes that are wanted do not exist. That is no failure: an import that is run
+  // again has moved all of their jobs, and beanstalkd has forgotten them.
+  void remark_missing_tubes() {
+    std::set<std::string> missing;
+    for (const auto& [tube, new_name] : request_.tubes) missing.insert(tube);
+    std::set<std::string> names;
+    for (const std::string& name : source_.tubes()) {
+      missing.erase(name);
+      names.insert(name);
+    }
+    if (!missing.empty())
+      remark(fmt::format("beanstalkd has no tube {}; it has {}", listed(missing), listed(names)));
   }
 
   // Returns the tubes that are meant and have jobs.
@@ -408,6 +423,7 @@ int import_beanstalkd(const ImportRequest& request) {
   const auto began = Clock::now();
   const StopSignals signals;
   BeanstalkdImport import(request, signals);
+  import.remark_missing_tubes();
   if (request.dry_run) return show_tubes(import.tubes(), request.json), kSuccess;
   if (!request.json) remark(fmt::format("this beanstalkd is instance {}", import.instance()));
   const auto moved = [&import] { return counted(import.moved().jobs(), "job"); };

@@ -27,6 +27,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -141,6 +142,17 @@ class FileImport {
   }
 
   const Imported& done() const { return done_; }
+
+  // Throws Failure if the file has no line for one of the tubes that are wanted: mostly its name
+  // was mistyped.
+  void require_tubes() const {
+    std::set<std::string> missing;
+    for (const auto& [tube, new_name] : request_.tubes)
+      if (!tubes_.contains(tube)) missing.insert(tube);
+    if (missing.empty()) return;
+    throw Failure(fmt::format("{} has nothing for tube {}; it has lines for {}", source_.name,
+                              listed(missing), tubes_.empty() ? "no tube" : listed(tubes_)));
+  }
 
  private:
   struct Pending {
@@ -269,8 +281,9 @@ class FileImport {
   }
 
   // Gives the tube its new name. Returns false if it is not wanted.
-  bool rename(std::string& tube) const {
+  bool rename(std::string& tube) {
     if (request_.tubes.empty()) return true;
+    tubes_.insert(tube);
     const auto found = request_.tubes.find(tube);
     if (found == request_.tubes.end()) return false;
     tube = found->second;
@@ -369,6 +382,7 @@ class FileImport {
   bool is_export_ = false;        // and not ended
   std::uint64_t number_ = 0;      // the line that is read
   std::uint64_t export_at_ = 0;   // the number of the export's first line
+  std::set<std::string> tubes_;   // that have lines, if only some tubes are wanted
   std::vector<Pending> pending_;  // jobs of one tube
   std::size_t bytes_ = 0;         // in their bodies and options
   std::string used_;
@@ -467,6 +481,7 @@ int import_file(const ImportRequest& request) {
   for (const auto& [type, lines] : import.done().passed_over)
     remark(fmt::format("passed over {} of type \"{}\"", counted(lines, "line"), type));
   print_result(import.done(), time_since(began), request.json);
+  import.require_tubes();
   return kSuccess;
 }
 

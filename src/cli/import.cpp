@@ -24,6 +24,9 @@ ids; those whose time has passed are ready at once. What the file says of tubes,
 groups and schedules is set here; a schedule fires in both servers then, until
 it is paused in one of them.
 
+If FILE has nothing for a --tube, the exit code is 1 and an error says which
+tubes it has; the jobs of the others are put.
+
 --beanstalkd moves the ready, delayed and buried jobs of a running beanstalkd,
 with what is left of their delays, until there are no more. A job is deleted
 there when it is on the disk here. What its workers hold stays; the exit code

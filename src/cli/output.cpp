@@ -3,6 +3,7 @@
 #include "cli/output.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <boost/json.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 
 #include "cli/exit_status.h"
 #include "cli/json_fields.h"
@@ -65,11 +67,25 @@ void remark(std::string_view line) {
   std::fflush(stderr);
 }
 
+void WaitNotice::before(std::chrono::milliseconds wait, std::string_view why) {
+  waited_ += wait;
+  if (told_ || waited_ <= std::chrono::seconds(1)) return;
+  told_ = true;
+  remark(fmt::format("waiting: {}", why));
+}
+
 void remark_missing_jobs(std::string_view tube) {
   remark(fmt::format(
       "jobs of tube {} may be missing: a file of the server is damaged, and their records cannot "
       "be read; stop it, and save what is whole: carillon check --data DIR --salvage NEW",
       tube));
+}
+
+std::string listed(const std::set<std::string>& names) {
+  constexpr std::size_t kMost = 10;
+  const auto end = std::next(names.begin(), static_cast<int>(std::min(names.size(), kMost)));
+  std::string text = fmt::format("{}", fmt::join(names.begin(), end, ", "));
+  return names.size() <= kMost ? text : fmt::format("{} and {} more", text, names.size() - kMost);
 }
 
 std::string read_some_input() {

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <boost/json/fwd.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -38,6 +40,17 @@ void write_result(bool as_json, const boost::json::object& object, std::string_v
 // processes do not mix. It is escaped as in write_out().
 void remark(std::string_view line);
 
+// Says once that the command waits, and why, when its waits are longer than a second in all.
+class WaitNotice {
+ public:
+  // Call it before each wait.
+  void before(std::chrono::milliseconds wait, std::string_view why);
+
+ private:
+  std::chrono::milliseconds waited_{0};
+  bool told_ = false;
+};
+
 // Says that jobs of the tube may be missing, because the server cannot read all records.
 void remark_missing_jobs(std::string_view tube);
 
@@ -62,6 +75,9 @@ inline std::string counted(std::uint64_t number, std::string_view noun) {
   if (number != 1) text += 's';
   return text;
 }
+
+// listed({"a", "b"}) is "a, b". From eleven names on only ten are shown: "a, b, c and 7 more".
+std::string listed(const std::set<std::string>& names);
 
 // line_numbers(3, 3) is "line 3", line_numbers(3, 5) "lines 3 to 5".
 inline std::string line_numbers(std::uint64_t first, std::uint64_t last) {

@@ -601,6 +601,16 @@ class ExportImportTest(CliCase):
         summary = self.import_file(self.out)
         self.assertEqual([summary["jobs"], summary["already"]], [0, 3])
 
+    def test_a_tube_that_the_file_does_not_have_is_an_error(self):
+        self.out.write_text('{"tube":"mail","body":"a"}\n{"tube":"images","body":"b"}\n')
+        done = self.run_carillon(
+            *("import", str(self.out), "--tube", "mail", "--tube", "mial", "--json"),
+            *self.at(self.second),
+        )
+        self.assertEqual((done.returncode, json.loads(done.stdout)["jobs"]), (1, 1))
+        why = f"{self.out} has nothing for tube mial; it has lines for images, mail"
+        self.assertEqual(done.stderr.decode(), f"carillon import: {why}\n")
+
     def test_wrong_lines_are_named_and_nothing_of_their_batch_is_put(self):
         good = '{"body":"x"}\n'
         cases = {

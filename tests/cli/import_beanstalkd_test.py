@@ -226,6 +226,10 @@ class ImportBeanstalkdTest(CliCase):
         self.assertEqual([job[2] for job in reserve_all(self.server, b"one")], [b"one"])
         left = self.old.stats(b"stats-tube three")
         self.assertEqual(left["current-jobs-ready"], "1")
+        # An import may be run again when a tube has no jobs any more.
+        again = self.run_carillon(*self.import_arguments("--tube", "four"))
+        self.assertEqual(again.returncode, 0)
+        self.assertRegex(again.stderr.decode(), r"(?m)^beanstalkd has no tube four; it has .*three")
 
     def test_what_workers_hold_stays(self):
         self.old_put(b"held")
@@ -260,7 +264,8 @@ class ImportBeanstalkdTest(CliCase):
         self.source = source
         self.fails(
             f"carillon import: job 1 of tube {self.tube}: the body has 70000 bytes; the limit of "
-            f"{daemon.HOST}:{self.server.port} is 65535, see --max-job-size; 0 jobs moved so far, "
+            f"{daemon.HOST}:{self.server.port} is 65535, "
+            "see carillon serve --max-job-size; 0 jobs moved so far, "
             "run it again to go on",
             *self.import_arguments("--json"),
         )
