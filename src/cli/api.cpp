@@ -41,12 +41,16 @@ std::string reason_of(const json::object& problem, const std::vector<server::Fie
   return reason.empty() ? fmt::format("HTTP {}", status) : reason;
 }
 
+// Returns the document of RFC 9457, or an empty object if the answer is no such document.
+json::object problem_of(const server::HttpAnswer& answer) {
+  boost::system::error_code error;
+  json::value document = json::parse(answer.body, error);
+  return !error && document.is_object() ? std::move(document.get_object()) : json::object();
+}
+
 [[noreturn]] void throw_problem(const std::string& peer, const server::HttpAnswer& answer,
                                 bool has_token) {
-  boost::system::error_code error;
-  const json::value document = json::parse(answer.body, error);
-  const json::object none;
-  const json::object& problem = !error && document.is_object() ? document.get_object() : none;
+  const json::object problem = problem_of(answer);
   std::vector<server::FieldFault> faults = faults_of(problem);
   std::string reason = reason_of(problem, faults, answer.status);
   if (answer.status == 401) {
@@ -118,7 +122,9 @@ server::HttpAnswer Api::send(std::string_view method, const std::string& target,
       throw;
     }
     const auto rest = rest_of(answer);
-    if (!rest || rested + *rest > kLongestRest) return answer;
+    if (!rest || rested + *rest > longest_rest_) return answer;
+    notice_.before(*rest, fmt::format("{}: {}", stream_->peer(),
+                                      reason_of(problem_of(answer), {}, answer.status)));
     stream_->rest(*rest);
     rested += *rest;
   }

@@ -6,7 +6,7 @@
 //   const json::object page = api.get("/v1/schedules");                    // by its path
 //
 // What the server refuses is an exception. A server that asks for some patience (503 with
-// Retry-After) gets it, for kLongestRest in all.
+// Retry-After) gets it, for five seconds in all; standard error says why.
 //
 // Not thread-safe.
 #pragma once
@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/output.h"
 #include "cli/server_address.h"
 #include "cli/stream.h"
 #include "server/api/field.h"
@@ -91,11 +92,12 @@ class Api {
 
   // From now on a server that is silent for longer has failed (Unavailable).
   void set_patience(Patience patience) { patience_ = patience; }
+  // How long a server that asks for patience gets it; 0: it has failed (ServerFailed).
+  void rest_at_most(std::chrono::seconds longest) { longest_rest_ = longest; }
   // Throws Unavailable if the connection of the last request was lost, with whatever lasts as long.
   void confirm_connection();
 
   const ServerAddress& server() const { return server_; }
-  static constexpr std::chrono::seconds kLongestRest{5};
 
  private:
   void exchange(std::string_view name, const server::Shape& shape, const void* request,
@@ -106,6 +108,8 @@ class Api {
   ServerAddress server_;
   int interrupt_fd_;
   Patience patience_ = kPatience;
+  std::chrono::seconds longest_rest_{5};
+  WaitNotice notice_;
   std::optional<std::string> token_;
   std::optional<Stream> stream_;
 };

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/text/duration.h"
 #include "server/text/whole_number.h"
 
 namespace carillon::cli {
@@ -225,13 +226,12 @@ bool Client::rests(std::string_view reply, std::chrono::milliseconds& rested) {
   if (!told) return false;
   constexpr milliseconds kMost = kLongestRest;
   const milliseconds left = kMost - rested;
-  if (*told > static_cast<std::uint64_t>(left.count())) {
-    throw Refused(fmt::format("{} takes no more jobs in this tube for now, by its put-rate; try "
-                              "again in {} ms",
-                              stream_.peer(), *told),
-                  reply);
-  }
+  const std::string why =
+      fmt::format("{} takes no more jobs in this tube for now, by its put-rate", stream_.peer());
+  if (*told > static_cast<std::uint64_t>(left.count()))
+    throw Refused(fmt::format("{}; try again in {} ms", why, *told), reply);
   const milliseconds rest = std::max(milliseconds(*told), milliseconds(1));
+  notice_.before(rest, fmt::format("{} ({})", why, server::short_duration(rest)));
   stream_.rest(rest);
   rested += rest;
   return true;
@@ -264,8 +264,10 @@ std::optional<PutAnswer> Client::put_answer(const std::string& command,
 void Client::refuse_put(const std::string& command, const std::string& reply,
                         std::size_t body_size) {
   if (reply == "JOB_TOO_BIG") {
-    throw Failure(fmt::format("the body has {} bytes; the limit of {} is {}, see --max-job-size",
-                              body_size, stream_.peer(), stats().number("max-job-size")));
+    throw Failure(
+        fmt::format("the body has {} bytes; the limit of {} is {}, see carillon serve "
+                    "--max-job-size",
+                    body_size, stream_.peer(), stats().number("max-job-size")));
   }
   if (reply == "DRAINING")
     throw Failure(

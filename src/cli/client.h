@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/output.h"
 #include "cli/stats_fields.h"
 #include "cli/stream.h"
 
@@ -153,8 +154,9 @@ class Client {
   void watch(std::string_view tube);
   void ignore(std::string_view tube);
 
-  // All that put jobs wait while the tube takes none because of its rate, and try again. They throw
-  // Refused if they would wait for more than this without any success.
+  // The functions that put jobs wait while the tube takes none because of its rate, and try again.
+  // A long wait is told on standard error. They throw Refused if they would wait for more than this
+  // without any success.
   static constexpr std::chrono::minutes kLongestRest{10};
 
   // Returns the job's id, and with a key, what became of the put. Throws Failure with the reason if
@@ -255,6 +257,7 @@ class Client {
 
   Stream stream_;
   bool knows_own_verbs_ = true;
+  WaitNotice notice_;
 };
 
 }  // namespace carillon::cli

@@ -67,7 +67,9 @@ void add_rates(TopSnapshot& shot, const TopSnapshot& before, double seconds) {
 class TopSource {
  public:
   // A wait for the server throws Interrupted once `interrupt_fd` is readable.
-  TopSource(const ServerAddress& server, int interrupt_fd) : api_(server, interrupt_fd) {}
+  TopSource(const ServerAddress& server, int interrupt_fd) : api_(server, interrupt_fd) {
+    api_.rest_at_most(std::chrono::seconds(0));  // the screen shows why there is no answer
+  }
 
   // Throws Unavailable if the server does not answer: the next call connects again. Throws Failure
   // if that will not help.

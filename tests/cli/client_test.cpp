@@ -81,7 +81,8 @@ TEST_F(ClientTest, TheConnectionIsUsableAfterARefusedCommand) {
 TEST_F(ClientTest, ABodyThatIsTooBigNamesTheLimit) {
   server.answer("JOB_TOO_BIG\r\nOK 24\r\n---\nmax-job-size: 65535\n\r\n");
   EXPECT_EQ(failure_of([&] { client.put(std::string(70'000, 'x'), {}); }),
-            "the body has 70000 bytes; the limit of the server is 65535, see --max-job-size");
+            "the body has 70000 bytes; the limit of the server is 65535, see carillon serve "
+            "--max-job-size");
   EXPECT_TRUE(server.received().ends_with("x\r\nstats\r\n"));
 }
 

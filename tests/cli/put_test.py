@@ -199,7 +199,8 @@ class PutTest(CliCase):
         self.assertEqual(len(self.body_of(self.put(body=b"x" * 65535))), 65535)
         self.fails(
             "carillon put: the body has 65536 bytes; "
-            f"the limit of {daemon.HOST}:{self.server.port} is 65535, see --max-job-size",
+            f"the limit of {daemon.HOST}:{self.server.port} is 65535, "
+            "see carillon serve --max-job-size",
             "put",
             body=b"x" * 65536,
         )

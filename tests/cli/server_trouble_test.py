@@ -157,6 +157,13 @@ class ServerTrouble(CliCase):
                 f"carillon put: {address} takes no new jobs: it is draining, or the tube is",
                 *f"put --server {address} x".split(),
             )
+            # The server asks to be asked again. The command does, for five seconds, and says so.
+            http = f"{daemon.HOST}:{draining.port + 80} (HTTP)"
+            why = f"{http}: the server is draining (SIGUSR1)"
+            self.fails(
+                f"waiting: {why}\ncarillon schedule: {why}",
+                *f"schedule set s --every 1h --server {address} x".split(),
+            )
 
     def test_a_server_that_dies_during_a_reserve(self):
         with daemon.carillon_serve(str(self.directory / "data")) as dying:

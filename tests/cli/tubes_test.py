@@ -133,6 +133,16 @@ class TubesTest(CliCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"takes no more jobs in this tube for now, by its put-rate", done.stderr)
 
+    def test_a_put_says_that_it_waits_for_the_rate_of_its_tube(self):
+        self.carillon("tube", "set", self.tube, "--put-rate", "1/1300ms", "--put-burst", "1")
+        why = f"127.0.0.1:{self.server.port} takes no more jobs in this tube for now, by its"
+        first = self.run_carillon("put", "--tube", self.tube, "a")
+        self.assertEqual((first.returncode, first.stderr), (0, b""))
+        lines = b"b\nc\n"
+        done = self.run_carillon("put", "--batch", "--tube", self.tube, body=lines)
+        self.assertEqual((done.returncode, done.stdout.count(b"\n")), (0, 2), done.stderr)
+        self.assertRegex(done.stderr.decode(), rf"^waiting: {why} put-rate \(1\.\d\ds\)\n$")
+
     def test_the_settings_of_a_group(self):
         self.carillon("tube", "set", self.tube, "--group", "a", "--weight", "3")
         self.carillon("tube", "set", self.tube, "--group", "a", "--max-running", "2")
