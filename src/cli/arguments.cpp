@@ -80,6 +80,22 @@ void add_addresses(CLI::App& command, ServerAddress& server) {
               set_http);
 }
 
+// `what` says whose name it is, in errors.
+std::string parse_named(std::string_view what, std::string_view text) {
+  const auto refuse = [&](std::string_view why) {
+    throw std::invalid_argument(fmt::format("\"{}\": {} {}", text, what, why));
+  };
+  if (text.empty()) refuse("has 1 to 200 bytes");
+  if (text.size() > kMaxTubeName) {
+    throw std::invalid_argument(fmt::format("\"{}...\": the name has {} bytes; the limit is {}",
+                                            text.substr(0, 20), text.size(), kMaxTubeName));
+  }
+  if (text.front() == '-') refuse("does not start with -");
+  if (!std::all_of(text.begin(), text.end(), is_tube_byte))
+    refuse("is made of letters, digits and - + / ; . $ _ ( )");
+  return std::string(text);
+}
+
 }  // namespace
 
 std::uint64_t parse_job_id(std::string_view text) {
@@ -108,18 +124,11 @@ bool is_tube_byte(char c) {
 }
 
 std::string parse_tube(std::string_view text) {
-  if (text.empty()) throw std::invalid_argument("\"\": a tube's name has 1 to 200 bytes");
-  if (text.size() > kMaxTubeName) {
-    throw std::invalid_argument(fmt::format("\"{}...\": the name has {} bytes; the limit is {}",
-                                            text.substr(0, 20), text.size(), kMaxTubeName));
-  }
-  if (text.front() == '-')
-    throw std::invalid_argument(fmt::format("\"{}\": a tube's name does not start with -", text));
-  if (!std::all_of(text.begin(), text.end(), is_tube_byte)) {
-    throw std::invalid_argument(fmt::format(
-        "\"{}\": a tube's name is made of letters, digits and - + / ; . $ _ ( )", text));
-  }
-  return std::string(text);
+  return parse_named("a tube's name", text);
+}
+
+std::string parse_name(std::string_view text) {
+  return parse_named("a name", text);
 }
 
 std::string parse_directory(std::string_view text) {

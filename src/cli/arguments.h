@@ -54,6 +54,8 @@ bool is_tube_byte(char c);
 
 // A tube's name: 1 to 200 bytes of A-Z a-z 0-9 - + / ; . $ _ ( ). The first byte is not "-".
 std::string parse_tube(std::string_view text);
+// A name of something else, which follows the same rule.
+std::string parse_name(std::string_view text);
 
 // A job's key, as is_key() has it (server/api/names.h).
 std::string parse_key(const std::string& text);

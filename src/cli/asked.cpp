@@ -71,10 +71,13 @@ std::string description_of(const server::Field& field, const AskedOptions& optio
   return sentence;
 }
 
-// Returns true if an argument in front of the text would be a second subject: "the scheme ...".
-bool is_whole_sentence(std::string_view text) {
-  for (const std::string_view begin : {"the ", "there ", "a ", "an "})
-    if (text.starts_with(begin)) return true;
+// Returns true if the text about an argument continues it: `"x": not a number`, "needs --key".
+// Others are sentences of their own: "the scheme of the URL is neither http nor https".
+bool continues_argument(std::string_view text) {
+  if (!text.empty() && (text.front() == '"' || (text.front() >= '0' && text.front() <= '9')))
+    return true;
+  for (const std::string_view verb : {"needs ", "does not ", "is ", "comes ", "goes "})
+    if (text.starts_with(verb)) return true;
   return false;
 }
 
@@ -216,13 +219,13 @@ std::string Asked::argument_of(std::string_view pointer) const {
 std::string Asked::text_of(const std::vector<server::FieldFault>& faults) const {
   std::string text;
   for (const server::FieldFault& fault : faults) {
-    const bool is_sentence = is_whole_sentence(fault.detail);
     const std::string object = fault.pointer.substr(0, fault.pointer.rfind('/') + 1);
     const auto argument = [&](std::string_view field) {
       return argument_of(object + std::string(field));
     };
     text += fmt::format("{}{}{} {}", text.empty() ? "" : "; ", argument_of(fault.pointer),
-                        is_sentence ? ":" : "", replace_fields(fault.detail, argument));
+                        continues_argument(fault.detail) ? "" : ":",
+                        replace_fields(fault.detail, argument));
   }
   return text;
 }

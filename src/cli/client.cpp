@@ -407,6 +407,15 @@ std::string batch_options(const PutOptions& options, const std::string& once) {
 
 }  // namespace
 
+std::string refusal_text(std::string_view why, std::size_t body_bytes) {
+  if (why == "JOB_TOO_BIG")
+    return fmt::format("the body has {} bytes, more than the server takes", body_bytes);
+  if (why == "TOO_MANY") return "the put-rate of the tube does not let this many in at once";
+  if (why == "OUT_OF_RANGE") return "the job would be due after the year 9999";
+  if (why.starts_with(kBadOption)) why.remove_prefix(kBadOption.size());
+  return std::string(why);
+}
+
 BatchAnswer Client::put_all(const std::vector<std::string>& bodies, const PutOptions& options,
                             const std::string& once) {
   using Result = BatchAnswer::Result;
@@ -417,10 +426,9 @@ BatchAnswer Client::put_all(const std::vector<std::string>& bodies, const PutOpt
   if (answer.result == Result::kOtherBatch)
     throw Failure(fmt::format("other jobs were put with the token \"{}\"", once));
   if (answer.result != Result::kRefused) return answer;
-  if (answer.why != "TOO_MANY")
-    throw Failure(fmt::format("nothing was put: job {} {}", answer.refused, answer.why));
-  throw Failure(fmt::format(
-      "nothing was put: the put-rate of the tube does not let {} jobs in at once", bodies.size()));
+  const std::size_t size = answer.refused <= bodies.size() ? bodies[answer.refused - 1].size() : 0;
+  throw Failure(
+      fmt::format("nothing was put: job {}: {}", answer.refused, refusal_text(answer.why, size)));
 }
 
 // A client that may not read the tube learns the limit from the refusal of a batch.

@@ -125,6 +125,9 @@ struct FailAnswer {
 // The largest body that any server takes, in bytes: beanstalkd's with `-z`.
 inline constexpr std::uint32_t kLargestBody = 1u << 30;
 
+// Returns the server's words for why it refuses one job of a batch, as a sentence.
+std::string refusal_text(std::string_view why, std::size_t body_bytes);
+
 // Not thread-safe. The server gives the client's reserved jobs back when the client is destroyed.
 class Client {
  public:

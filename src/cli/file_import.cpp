@@ -75,16 +75,6 @@ bool was_put(const PutAnswer& answer) {
   return answer.result == Result::kInserted || answer.result == Result::kReplaced;
 }
 
-// Returns the server's words for why it refuses a job, as a sentence.
-std::string reason(std::string_view why, std::size_t body_bytes) {
-  if (why == "JOB_TOO_BIG")
-    return fmt::format("the body has {} bytes, more than the server takes", body_bytes);
-  if (why == "TOO_MANY") return "the put-rate of the tube does not let this many in at once";
-  if (why == "OUT_OF_RANGE") return "the job would be due after the year 9999";
-  if (why.starts_with(kBadOption)) why.remove_prefix(kBadOption.size());
-  return std::string(why);
-}
-
 // The results of an import so far.
 struct Imported {
   std::uint64_t jobs = 0;     // put, or with a dry run, that would be
@@ -321,9 +311,9 @@ class FileImport {
     }
     if (answer.result == Result::kRefused && answer.refused - 1 < batch.size()) {
       const Pending& refused = batch[answer.refused - 1];
-      fail(refused.number,
-           fmt::format("{}; nothing of {} was put", reason(answer.why, refused.job.body.size()),
-                       line_numbers(first, last)));
+      fail(refused.number, fmt::format("{}; nothing of {} was put",
+                                       refusal_text(answer.why, refused.job.body.size()),
+                                       line_numbers(first, last)));
     }
     if (answer.jobs.size() != batch.size())
       fail(first, fmt::format("the server refused the batch: {}", answer.why));

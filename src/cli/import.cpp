@@ -84,7 +84,7 @@ void add_import(CLI::App& command, int& exit_code) {
   };
   add_list(command, "--tube TUBE", set_tubes,
            "Only this one, or these; OLD=NEW: it is called NEW here (default: all)");
-  add_value(command, "--instance ID", request.instance, parse_tube,
+  add_value(command, "--instance ID", request.instance, parse_name,
             "Take it for this instance of beanstalkd");
   add_value(command, "--once TOKEN", request.once, parse_once,
             "Put the jobs of FILE once for each TOKEN, though they were put before without it");

@@ -126,7 +126,7 @@ NamedRequest& add_kind(CLI::App& command, int& exit_code, const std::string& kin
   add_choice(command, "ACTION", request.action, actions,
              fmt::format("{}", fmt::join(actions, ", ")))
       .required();
-  add_value(command, "NAME", request.name, parse_tube, "The name of the " + kind);
+  add_value(command, "NAME", request.name, parse_name, "The name of the " + kind);
   return request;
 }
 
@@ -225,6 +225,8 @@ json::object parse_attributes(const std::string& text) {
       throw std::invalid_argument(fmt::format("\"{}\": write {}; what is yours goes into metadata",
                                               std::string_view(name), fmt::join(kNames, ", ")));
   }
+  if (value.get_object().contains("tracestate") && !value.get_object().contains("traceparent"))
+    throw std::invalid_argument(fmt::format("\"{}\": tracestate needs traceparent", text));
   return value.get_object();
 }
 

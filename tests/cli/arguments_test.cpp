@@ -50,6 +50,7 @@ TEST(Arguments, TubeNames) {
             "\"tttttttttttttttttttt...\": the name has 201 bytes; the limit is 200");
   EXPECT_EQ(error_of(parse_tube, ""), "\"\": a tube's name has 1 to 200 bytes");
   EXPECT_EQ(error_of(parse_tube, "-mail"), "\"-mail\": a tube's name does not start with -");
+  EXPECT_EQ(error_of(parse_name, "-mail"), "\"-mail\": a name does not start with -");
   EXPECT_EQ(error_of(parse_tube, "a b"),
             "\"a b\": a tube's name is made of letters, digits and - + / ; . $ _ ( )");
   EXPECT_EQ(error_of(parse_tube, "a\r\ndelete 1"),

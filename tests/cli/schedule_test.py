@@ -94,6 +94,7 @@ class ScheduleTest(CliCase):
 
         refused("write when: --cron or --every", "set", "s", "x")
         refused("write the name: show NAME", "show")
+        refused('NAME "-s": a name does not start with -', "show", "--", "-s")
         refused("only set takes a body", "show", "s", "x")
         refused("--every is for set", "show", "s", "--every", "1h")
         refused('list takes no name: "s"', "list", "s")
@@ -107,6 +108,19 @@ class ScheduleTest(CliCase):
             (
                 ("--every", "1h", "--catch-up", "all"),
                 '--catch-up "all": none, last, or all: and how far back, as all:1h',
+            ),
+            (
+                ("--every", "1h", "--backoff", "5s..1s"),
+                "--backoff: an exponential back-off needs a bound, no shorter than its first delay",
+            ),
+            (
+                ("--every", "1h", "--attributes", '{"traceparent":"x"}'),
+                '--attributes "x": not a traceparent of W3C Trace Context: 00-TRACE-PARENT-FLAGS, '
+                "and no id is all zeros",
+            ),
+            (
+                ("--every", "1h", "--attributes", '{"tracestate":"x"}'),
+                '--attributes "{"tracestate":"x"}": tracestate needs traceparent',
             ),
         ):
             refused(why, "set", "s", *options, "x")

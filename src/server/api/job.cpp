@@ -184,8 +184,9 @@ std::string kept_attributes(Reader& reader, const Attributes& attributes) {
   if (attributes.tracestate) kept["tracestate"] = *attributes.tracestate;
   if (attributes.metadata) kept["metadata"] = attributes.metadata->object;
   if (attributes.traceparent && !is_traceparent(*attributes.traceparent))
-    reader.fault("traceparent",
-                 "not as W3C Trace Context has it: 00-TRACE-PARENT-FLAGS, and no id is all zeros");
+    reader.fault("traceparent", fmt::format("\"{}\": not a traceparent of W3C Trace Context: "
+                                            "00-TRACE-PARENT-FLAGS, and no id is all zeros",
+                                            *attributes.traceparent));
   if (attributes.tracestate && !attributes.traceparent)
     reader.fault("tracestate", "needs `traceparent`");
   if (attributes.attributes)
