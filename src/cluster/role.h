@@ -160,7 +160,8 @@ enum class Failure : std::uint8_t {
 };
 
 // The rules by name. A node that stops says which one was broken. Tests break one at a time, and
-// find the order of events in which that does harm.
+// find an order of events in which that does harm. (Not so for kLogId and kIntact: role_test.cpp
+// tries them.)
 enum class Rule : std::uint8_t {
   kNone,
   // The reader stops if one of these is broken.

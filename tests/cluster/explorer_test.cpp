@@ -57,6 +57,7 @@ struct Mutant {
 
 constexpr Scope kUnknowns{"Unknown", {.unknown = 1}};
 constexpr Scope kRepeats{"Repeat", {.repeats = 1}};
+constexpr Scope kBadClock{"BadClock", {.bad_clocks = 1}};
 constexpr Scope kCut{"Cut", {.cuts = 1}};
 constexpr Scope kSilentCut{"SilentCut", {.cuts = 1}, Cut::kSilent};
 
@@ -99,6 +100,8 @@ constexpr Mutant kMutants[] = {
      "the state of a follower has what its log has not"},
     {"AnOldClaimIsOwnedAgain", Rule::kOwnOnce, kSql, kUnknowns, kNotInTheLog},
     {"AnOldClaimIsOwnedAgain", Rule::kOwnOnce, kTopic, kUnknowns, kNotInTheLog},
+    {"ABadClockOwns", Rule::kClock, kSql, kBadClock, "a node whose clock is off owns"},
+    {"ABadClockOwns", Rule::kClock, kTopic, kBadClock, "a node whose clock is off owns"},
     {"TheLogComparesTheNumberAlone", Rule::kNone, kSql, kUnknowns, kDoesNotCount,
      LogFault::kNumberAlone},
     {"TheLogComparesNumberAndEpoch", Rule::kNone, kSql, kCut, kDoesNotCount,

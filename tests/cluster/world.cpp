@@ -159,6 +159,8 @@ class Move {
     if (node().engine != 0 && !role_->owns()) {
       violated("the state of a follower has what its log has not");
     }
+    // The step of the measurement includes the drop.
+    if (node().clock_off != 0 && role_->owns()) violated("a node whose clock is off owns");
     node().role = static_cast<std::uint32_t>(model_.roles.index(*role_));
   }
 
@@ -278,6 +280,7 @@ class Move {
     end_call(world_, n_);
     reopen(model_, node());
     role_ = new_role(model_, n_, ++node().starts, model_.marks[node().flushed]);
+    node().clock_off = 0;
   }
 
   void flush() {
@@ -289,7 +292,9 @@ class Move {
   }
 
   void bad_clock() {
+    tell("finds that its clock is off");
     ++world_.bad_clocks;
+    node().clock_off = 1;
     obey(role_->measured(501));
   }
 

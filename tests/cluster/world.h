@@ -20,6 +20,7 @@
 //     it; and an owner's reply knows all that was acknowledged before its command ran.
 //   - nobody deposed answers: no reply leaves for a command that ran after another node's claim was
 //     in the log.
+//   - a node whose clock is off does not own the shard.
 //   - a node stops only if the log was cut.
 // A command both reads and writes: its reply tells what the state was.
 #pragma once
@@ -111,7 +112,8 @@ struct Node {
   Commands engine = 0;  // ran here, and do not count yet
   std::uint8_t starts = 0;
   std::uint8_t touched = 0;
-  std::uint16_t unused = 0;
+  std::uint8_t clock_off = 0;  // as its last measurement said
+  std::uint8_t unused = 0;
 };
 
 struct Message {
