@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <tuple>
 
+#include "cluster/entries.h"
 #include "cluster/scopes.h"
 
 namespace carillon::cluster::explorer {
@@ -16,10 +19,6 @@ constexpr unsigned kMostClaims = 2;
 #else
 constexpr unsigned kMostClaims = 3;
 #endif
-
-std::string name_of(Writes writes) {
-  return writes == Writes::kConditional ? "Conditional" : "Unconditional";
-}
 
 using Case = std::tuple<Scope, Writes>;
 

@@ -1,29 +1,17 @@
 #include "cluster/model_log.h"
 
+#include <utility>
+
 #include "carillon/require.h"
+#include "cluster/entries.h"
 
 namespace carillon::cluster::model {
 namespace {
 
-std::uint64_t mixed(std::uint64_t seed, std::uint64_t value) {
-  std::uint64_t x = (seed ^ value) * 0x9e3779b97f4a7c15U;
-  x ^= x >> 32;
-  return x * 0xd6e8feb86659fd93U ^ x >> 29;
-}
-
-Chain chain_after(const Chain& before, const Entry& entry, const Commands& commands) {
-  std::uint64_t hash = before[0];
-  for (const std::uint64_t part :
-       {static_cast<std::uint64_t>(entry.kind), entry.epoch, entry.owner.high, entry.owner.low,
-        entry.first, entry.before[0], static_cast<std::uint64_t>(commands.size())}) {
-    hash = mixed(hash, part);
-  }
+std::uint64_t content(const Commands& commands) {
+  std::uint64_t hash = commands.size();
   for (const std::uint32_t command : commands) hash = mixed(hash, command);
-  return {hash};
-}
-
-bool is_claim(const Entry& entry) {
-  return entry.kind == Entry::Kind::kClaim;
+  return hash;
 }
 
 }  // namespace
@@ -80,19 +68,13 @@ Answer ModelLog::take(const Message& message) {
     }
     return {.failure = Failure::kRefused, .entry = {}};
   }
-  const Chain before = stored_.empty() ? Chain{} : stored_.back().entry.after;
-  Stored stored{entry, message.commands, ++serials_};
-  stored.entry.position = stored_.size() + 1;
-  stored.entry.end = entry.first + (is_claim(entry) ? 0 : 1);
-  stored.entry.after = chain_after(before, entry, message.commands);
-  stored_.push_back(std::move(stored));
-  return {.failure = {}, .entry = stored_.back().entry};
+  const Entry found = found_at(stored_.size() + 1, last_chain(), entry, content(message.commands));
+  stored_.push_back({found, message.commands, ++serials_});
+  return {.failure = {}, .entry = found};
 }
 
 bool ModelLog::takes(const Entry& entry) const {
-  if (!is_claim(entry)) {
-    return entry.before == (stored_.empty() ? Chain{} : stored_.back().entry.after);
-  }
+  if (!is_claim(entry)) return entry.before == last_chain();
   Epoch last = 0;
   for (auto it = stored_.rbegin(); it != stored_.rend() && last == 0; ++it) {
     if (is_claim(it->entry)) last = it->entry.epoch;
@@ -107,9 +89,7 @@ const Stored& ModelLog::at(Position position) const {
 
 Entry ModelLog::entry_at(Position position, const Chain& chain) const {
   const Stored& stored = at(position);
-  Entry entry = stored.entry;
-  entry.after = chain_after(chain, entry, stored.commands);
-  return entry;
+  return found_at(position, chain, stored.entry, content(stored.commands));
 }
 
 Place ModelLog::place_of(Position position, std::uint64_t serial) const {

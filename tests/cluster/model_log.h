@@ -17,7 +17,6 @@
 #include <map>
 #include <optional>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "cluster/role.h"
@@ -87,6 +86,7 @@ class ModelLog {
   void arrive(const Message& message, Millis at);
   Answer take(const Message& message);
   bool takes(const Entry& entry) const;
+  Chain last_chain() const { return stored_.empty() ? Chain{} : stored_.back().entry.after; }
 
   Writes writes_;
   std::mt19937_64 random_;

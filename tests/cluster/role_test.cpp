@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "cluster/entries.h"
+
 namespace carillon::cluster {
 namespace {
 
@@ -17,29 +19,24 @@ struct Log {
   Position position = 0;
   Chain chain = {};
 
-  Entry add(Entry entry) {
-    entry.log = kLog;
-    entry.position = ++position;
-    chain[0] = chain[0] * 31 + position;
-    entry.after = chain;
+  Entry add(Entry sent) {
+    sent.log = kLog;
+    const Entry entry = found_at(++position, chain, sent, 0);
+    chain = entry.after;
     return entry;
   }
-  // As it was sent.
   Entry claim(Epoch epoch, const Owner& owner, LogNumber first = 1) {
     return add({.kind = Entry::Kind::kClaim,
                 .epoch = epoch,
                 .owner = owner,
                 .first = first,
-                .end = first,
                 .before = chain});
   }
   Entry window(Epoch epoch, const Owner& owner, LogNumber first, LogNumber end, UtcMs utc = 0) {
-    return add(
-        {.epoch = epoch, .owner = owner, .first = first, .end = end, .before = chain, .utc = utc});
-  }
-  Entry window(Entry sent) {
-    sent.end = sent.first + 1;
-    return add(sent);
+    Entry entry =
+        add({.epoch = epoch, .owner = owner, .first = first, .before = chain, .utc = utc});
+    entry.end = end;
+    return entry;
   }
 };
 
@@ -131,11 +128,11 @@ TEST(Role, AReplyWaitsForAWindowThatWasAppendedAfterItsCommandRan) {
   EXPECT_EQ(first.release, 0U);
   EXPECT_EQ(role.ticket(), 2U);  // the window in flight was sent before
   EXPECT_FALSE(role.ran().append);
-  const Actions second = role.committed(log.window(*first.append));
+  const Actions second = role.committed(log.add(*first.append));
   EXPECT_EQ(second.release, 1U);
   ASSERT_TRUE(second.append);
   EXPECT_EQ(second.append->first, 2U);
-  EXPECT_EQ(role.committed(log.window(*second.append)).release, 2U);
+  EXPECT_EQ(role.committed(log.add(*second.append)).release, 2U);
 }
 
 TEST(Role, AnOwnerBeatsEveryHalfSecond) {
@@ -144,7 +141,7 @@ TEST(Role, AnOwnerBeatsEveryHalfSecond) {
   EXPECT_FALSE(role.passed(499).append);
   const Actions beat = role.passed(1);
   ASSERT_TRUE(beat.append);
-  role.committed(log.window(*beat.append));
+  role.committed(log.add(*beat.append));
   EXPECT_EQ(role.next_wakeup(), 500U);
 }
 
@@ -152,7 +149,7 @@ TEST(Role, WithoutConditionalWritesAWindowCountsWhenItIsReadBack) {
   Log log;
   Role role = owner(log, Writes::kUnconditional);
   const Actions sent = role.ran();
-  const Entry window = log.window(*sent.append);
+  const Entry window = log.add(*sent.append);
   EXPECT_EQ(role.committed(window).release, 0U);
   const Actions read = role.read(window);
   EXPECT_EQ(read.release, 1U);
@@ -187,14 +184,14 @@ TEST(Role, AnUnavailableLogIsTriedAgainInTheSameEpochAndTheEngineStays) {
   again = role.passed(100);
   EXPECT_FALSE(role.accepts_commands());  // 2 s without a commit
   EXPECT_TRUE(role.owns());
-  EXPECT_EQ(role.committed(log.window(*again.append)).release, 4U);
+  EXPECT_EQ(role.committed(log.add(*again.append)).release, 4U);
   EXPECT_TRUE(role.accepts_commands());
 }
 
 TEST(Role, AfterAnUnknownWindowTheOwnerClaimsAndFindsThatItCounts) {
   Log log;
   Role role = owner(log);
-  const Entry window = log.window(*role.ran().append);
+  const Entry window = log.add(*role.ran().append);
   const Actions doubt = role.failed(Failure::kUnknown);
   ASSERT_TRUE(doubt.append);
   EXPECT_EQ(doubt.append->kind, Entry::Kind::kClaim);
@@ -218,7 +215,7 @@ TEST(Role, AfterAnUnknownWindowThatDoesNotCountItsChangesGoIntoTheNextOne) {
   ASSERT_TRUE(again.append);
   EXPECT_EQ(again.append->epoch, 2U);
   EXPECT_EQ(again.append->first, 1U);
-  EXPECT_EQ(role.committed(log.window(*again.append)).release, 2U);  // and so up to 1
+  EXPECT_EQ(role.committed(log.add(*again.append)).release, 2U);  // and so up to 1
 }
 
 TEST(Role, AnOwnerThatReadsTheClaimOfAnotherDropsItsEngine) {
@@ -253,7 +250,7 @@ TEST(Role, ANodeThatReadsItsOldClaimAgainDoesNotOwnAgain) {
   const Entry claim = log.claim(1, kMe);
   role.committed(claim);
   EXPECT_TRUE(role.read(claim).serve);
-  const Entry window = log.window(*role.ran().append);
+  const Entry window = log.add(*role.ran().append);
   role.committed(window);
   const Entry other = log.claim(2, kOther, 2);
   EXPECT_TRUE(role.read(other).drop);

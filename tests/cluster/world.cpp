@@ -1,8 +1,12 @@
 #include "cluster/world.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <type_traits>
+
+#include "cluster/entries.h"
+#include "cluster/history.h"
 
 namespace carillon::cluster::explorer {
 namespace {
@@ -19,15 +23,6 @@ constexpr std::uint8_t kTaken = 3;  // and the position
 
 Owner owner_of(std::size_t node, unsigned starts) {
   return {node + 1, starts + 1U};
-}
-
-// What the reader of `chain` finds at `position` of the log.
-Entry found_at(const Sent& sent, Position position, const Chain& chain) {
-  Entry entry = sent.entry;
-  entry.position = position;
-  entry.end = entry.first + (is_claim(sent) ? 0 : 1);
-  entry.after = chain_after(chain, sent);
-  return entry;
 }
 
 Role new_role(const Model& model, std::size_t node, unsigned starts, const Mark& flushed) {
@@ -86,11 +81,11 @@ std::string letter(std::size_t node) {
 }
 
 std::string text(const Sent& sent) {
-  std::string text = (is_claim(sent) ? "claim" : "window") + std::string("(epoch ") +
+  std::string text = (is_claim(sent.entry) ? "claim" : "window") + std::string("(epoch ") +
                      std::to_string(sent.entry.epoch) + ", " + letter(sent.entry.owner.high - 1) +
                      std::to_string(sent.entry.owner.low) + ", from change " +
                      std::to_string(sent.entry.first);
-  if (!is_claim(sent) && sent.commands == 0) text += ", empty";
+  if (!is_claim(sent.entry) && sent.commands == 0) text += ", empty";
   for (unsigned i = 0; i < kMostCommands; ++i) {
     if ((sent.commands >> i & 1) != 0) text += ", command " + std::to_string(i + 1);
   }
@@ -167,7 +162,7 @@ class Move {
   void run() {
     const std::size_t c = world_.ran++;
     tell("command " + std::to_string(c + 1) + " runs");
-    const History now = history(model_, world_);
+    const Reading now = history(model_, world_).counting;
     const bool deposed = is_deposed(now, n_);
     const Commands known = node().applied | node().engine | world_.lost;
     world_.commands[c] = {.state = Command::kRan,
@@ -203,7 +198,7 @@ class Move {
     const Index index = world_.log[at];
     const Sent& sent = model_.sent[index];
     if (story_ != nullptr) tell("reads " + text(sent));
-    const Entry entry = found_at(sent, at + 1, role_->mark().chain);
+    const Entry entry = found_at(at + 1, role_->mark().chain, sent.entry, sent.content());
     const Actions actions = role_->read(entry);
     const bool accepts = role_->mark().position == entry.position;
     tell(accepts ? "" : actions.stop ? "" : " and ignores it");
@@ -226,7 +221,7 @@ class Move {
 
   void accept(Index index) {
     const Sent& sent = model_.sent[index];
-    if (is_claim(sent)) return;
+    if (is_claim(sent.entry)) return;
     if ((node().applied & sent.commands) != 0) violated("a command is applied twice");
     node().applied |= sent.commands;
     node().engine &= static_cast<Commands>(~sent.commands);
@@ -243,13 +238,14 @@ class Move {
       tell("is told that the log has refused " + text(model_.sent[called]));
       return obey(role_->failed(Failure::kRefused));
     }
-    tell("is told that the log has taken " + text(model_.sent[called]));
+    const Sent& sent = model_.sent[called];
+    tell("is told that the log has taken " + text(sent));
     const Position position = call - kTaken;
-    const Entry entry = found_at(model_.sent[called], position, role_->mark().chain);
     const Chain before = role_->mark().chain;
+    const Entry entry = found_at(position, before, sent.entry, sent.content());
     const Actions actions = role_->committed(entry);
     if (role_->mark().chain != before) {
-      judge(model_.sent[called], position - 1, true);
+      judge(sent, position - 1, true);
       accept(called);
       node().cursor = static_cast<std::uint8_t>(std::max<Position>(node().cursor, position));
     }
@@ -316,9 +312,9 @@ class Move {
   std::uint8_t take_entry(Index index) {
     const Entry& entry = model_.sent[index].entry;
     if (model_.writes == Writes::kConditional && !takes(entry)) {
-      const History now = history(model_, world_);
-      const bool mine = entry.epoch == now.claimed && entry.owner == now.claimant;
-      if (entry.kind == Entry::Kind::kClaim && mine) return kTaken;
+      const Reading now = history(model_, world_).stored;
+      const bool mine = entry.epoch == now.epoch && entry.owner == now.owner;
+      if (is_claim(entry) && mine) return kTaken;
       tell(" and refuses it");
       return kRefused;
     }
@@ -331,18 +327,17 @@ class Move {
   }
 
   bool takes(const Entry& entry) const {
-    const History now = history(model_, world_);
-    if (entry.kind == Entry::Kind::kClaim) return entry.epoch == now.claimed + 1;
+    const Reading now = history(model_, world_).stored;
+    if (is_claim(entry)) return entry.epoch == now.epoch + 1;
     switch (model_.log_fault) {
       case LogFault::kNone:
-        return entry.before == now.stored_chain;
+        return entry.before == now.chain;
       case LogFault::kNumberAlone:
-        return entry.first == now.stored_next;
+        return entry.first == now.next;
       case LogFault::kNumberAndEpoch:
-        return entry.first == now.stored_next && entry.epoch == now.claimed;
+        return entry.first == now.next && entry.epoch == now.epoch;
       default:
-        return entry.first == now.stored_next && entry.epoch == now.claimed &&
-               entry.owner == now.claimant;
+        return entry.first == now.next && entry.epoch == now.epoch && entry.owner == now.owner;
     }
   }
 
@@ -358,7 +353,7 @@ class Move {
       if (model_.marks[node.flushed].position > entries) node.flushed_orphan = 1;
     }
     if (is_silent()) return;
-    const History now = history(model_, world_);
+    const Reading now = history(model_, world_).counting;
     for (Command& command : world_.commands) {
       if (command.stale != 0) command.stale = is_deposed(now, command.node);
     }
@@ -389,7 +384,7 @@ class Move {
 
   void append(const Entry& entry) {
     Sent sent{.entry = entry};
-    if (is_claim(sent)) {
+    if (is_claim(sent.entry)) {
       count(world_.claims, model_.bounds.claims);
     } else {
       count(world_.windows, model_.bounds.windows);
@@ -409,16 +404,16 @@ class Move {
   }
 
   void release(Ticket up_to) {
-    const History now = history(model_, world_);
+    const Commands counting = history(model_, world_).commands;
     for (std::size_t c = 0; c < world_.ran; ++c) {
       Command& command = world_.commands[c];
       const bool leaves = command.state == Command::kRan && command.node == n_;
       if (!leaves || command.ticket > up_to) continue;
       tell(", and answers command " + std::to_string(c + 1));
       if (!is_silent()) {
-        if ((now.commands >> c & 1) == 0) violated("what was acknowledged is not in the log");
+        if ((counting >> c & 1) == 0) violated("what was acknowledged is not in the log");
         if (command.stale != 0) violated("a deposed node answers");
-        if ((node().applied & ~now.commands) != 0) {
+        if ((node().applied & ~counting) != 0) {
           violated("a node answers from a state that the log has lost");
         }
       }
@@ -436,7 +431,7 @@ class Move {
   }
 
   // Has another node claimed in the log, later than the node's own claim?
-  bool is_deposed(const History& now, std::size_t n) const {
+  bool is_deposed(const Reading& now, std::size_t n) const {
     const Node& node = world_.nodes[n];
     return now.epoch >= model_.roles[node.role].mark().epoch &&
            now.owner != owner_of(n, node.starts) && now.owner != Owner{};
@@ -444,7 +439,6 @@ class Move {
 
   bool is_silent() const { return world_.was_cut != 0 && model_.cut == Cut::kSilent; }
   Node& node() { return world_.nodes[n_]; }
-  Owner me() { return owner_of(n_, node().starts); }
   void count(std::uint8_t& used, unsigned most) {
     if (++used > most) outcome_.beyond = true;
   }

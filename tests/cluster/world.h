@@ -28,12 +28,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "cluster/role.h"
+#include "cluster/table.h"
 
 namespace carillon::cluster::explorer {
 
@@ -150,25 +149,9 @@ struct Sent {
   Entry entry;
   Commands commands = 0;
   Commands result = 0;
+
+  std::uint64_t content() const { return commands << 8U | result; }
   friend bool operator==(const Sent&, const Sent&) = default;
-};
-
-inline bool is_claim(const Sent& sent) {
-  return sent.entry.kind == Entry::Kind::kClaim;
-}
-Chain chain_after(const Chain& before, const Sent& sent);
-
-// Gives each value an index, in the order in which they come.
-template <class T>
-class Table {
- public:
-  std::size_t index(const T& value);
-  const T& operator[](std::size_t index) const { return values_[index]; }
-  std::size_t size() const { return values_.size(); }
-
- private:
-  std::vector<T> values_;
-  std::unordered_multimap<std::uint64_t, std::size_t> found_;
 };
 
 struct Model {
@@ -195,22 +178,5 @@ struct Outcome {
 };
 // `story`, if any, gets a line that tells the step, and what the node did.
 Outcome take(Model& model, const Step& step, World& world, std::string* story = nullptr);
-
-// What the entries of the log mean, by a reader that has read all of it from its start.
-struct History {
-  Epoch epoch = 0;
-  Owner owner = {};
-  LogNumber next = 1;
-  Chain chain = {};
-  Commands commands = 0;
-  std::uint32_t accepted = 0;  // a bit for each entry
-  bool broken = false;         // a reader stops here
-  // What a log with conditional writes compares with.
-  Epoch claimed = 0;
-  Owner claimant = {};
-  LogNumber stored_next = 1;
-  Chain stored_chain = {};
-};
-History history(const Model& model, const World& world);
 
 }  // namespace carillon::cluster::explorer

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "cluster/entries.h"
 #include "cluster/explorer.h"
 #include "cluster/scopes.h"
 
@@ -25,8 +26,8 @@ bool try_all(const Scope& scope, Writes writes, Rule broken) {
   const Found found = explore(model);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   std::printf("%-24s %-13s %9zu worlds, depth %2zu, %10zu steps, %6.1f s %s\n", scope.name,
-              writes == Writes::kConditional ? "conditional" : "unconditional", found.worlds,
-              found.depth, found.steps, took.count(), found.complete ? "" : "INCOMPLETE");
+              name_of(writes).c_str(), found.worlds, found.depth, found.steps, took.count(),
+              found.complete ? "" : "INCOMPLETE");
   if (!found.fault.empty()) std::printf("%s:\n%s", found.fault.c_str(), found.story.c_str());
   std::fflush(stdout);
   return found.fault.empty();
