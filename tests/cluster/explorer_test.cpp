@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <tuple>
 
 #include "cluster/entries.h"
+#include "cluster/rule_names.h"
 #include "cluster/scopes.h"
 
 namespace carillon::cluster::explorer {
@@ -119,7 +121,8 @@ TEST_P(EachRuleIsNeeded, AndWithoutItAnOrderOfEventsDoesHarm) {
               .broken = mutant.broken,
               .log_fault = mutant.log_fault};
   const Found found = explore(model);
-  std::printf("%zu worlds\n%s\n%s", found.worlds, found.fault.c_str(), found.story.c_str());
+  std::printf("%s: %zu worlds\n%s\n%s", name_of(mutant.broken).c_str(), found.worlds,
+              found.fault.c_str(), found.story.c_str());
   EXPECT_EQ(found.fault, mutant.fault);
 }
 
@@ -127,6 +130,16 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EachRuleIsNeeded, testing::ValuesIn(kMutants),
                          [](const testing::TestParamInfo<Mutant>& one) {
                            return one.param.name + std::string("On") + name_of(one.param.writes);
                          });
+
+// In this world all entries are of one log, and intact.
+TEST(Explorer, HasAMutantOfEachRuleButTwo) {
+  for (const auto& [rule, name] : kRuleNames) {
+    if (rule == Rule::kLogId || rule == Rule::kIntact) continue;
+    EXPECT_TRUE(std::any_of(std::begin(kMutants), std::end(kMutants),
+                            [broken = rule](const Mutant& one) { return one.broken == broken; }))
+        << name;
+  }
+}
 
 TEST(Explorer, TellsTheShortestStory) {
   Model model{.broken = Rule::kBarrier};

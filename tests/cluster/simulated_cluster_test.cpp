@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cluster/entries.h"
+#include "cluster/rule_names.h"
 #include "wheel/seeds.h"
 
 namespace carillon::cluster::model {
@@ -48,8 +49,8 @@ TEST_P(SimulatedClusterOf, FindsABrokenRule) {
       cluster.run(60'000);
       fault = cluster.fault();
     }
-    EXPECT_NE(fault, "") << "rule " << static_cast<int>(broken);
-    std::printf("rule %d: seed %d: %s\n", static_cast<int>(broken), static_cast<int>(seed) - 1,
+    EXPECT_NE(fault, "") << name_of(broken);
+    std::printf("%s: seed %d: %s\n", name_of(broken).c_str(), static_cast<int>(seed) - 1,
                 fault.c_str());
   }
 }

@@ -3,15 +3,17 @@
 //
 //   cluster_explorer                   # what the tests try
 //   cluster_explorer --wide            # more at once
-//   cluster_explorer --break 11        # a node that breaks a rule (Rule in src/cluster/role.h)
+//   cluster_explorer --break kBarrier  # nodes that break a rule (Rule in src/cluster/role.h)
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cluster/entries.h"
 #include "cluster/explorer.h"
+#include "cluster/rule_names.h"
 #include "cluster/scopes.h"
 
 namespace {
@@ -33,6 +35,17 @@ bool try_all(const Scope& scope, Writes writes, Rule broken) {
   return found.fault.empty();
 }
 
+// Prints an error if there is no such rule.
+std::optional<Rule> rule_or_error(std::string_view name) {
+  const std::optional<Rule> rule = rule_of(name);
+  if (rule) return rule;
+  std::string error =
+      "cluster_explorer: there is no rule \"" + std::string(name) + "\"; the rules are";
+  for (const RuleName& one : kRuleNames) error += " " + std::string(one.name);
+  std::fprintf(stderr, "%s\n", error.c_str());
+  return {};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -43,7 +56,9 @@ int main(int argc, char** argv) {
     if (option == "--wide") {
       scopes = kWideScopes;
     } else if (option == "--break" && i + 1 < argc) {
-      broken = static_cast<Rule>(std::strtoul(argv[++i], nullptr, 10));
+      const std::optional<Rule> rule = rule_or_error(argv[++i]);
+      if (!rule) return 2;
+      broken = *rule;
     } else {
       std::fputs("usage: cluster_explorer [--wide] [--break RULE]\n", stderr);
       return 2;
