@@ -9,7 +9,7 @@
 namespace carillon::cluster {
 namespace {
 
-// 32 digits.
+// Returns 32 digits.
 std::string hex(std::uint64_t high, std::uint64_t low) {
   std::string text(32, '0');
   for (std::size_t i = 0; i < 32; ++i) {
@@ -72,8 +72,7 @@ Actions Role::read(const Entry& entry) {
   return judge(entry);
 }
 
-// Is the entry of the current epoch, or the claim that ends it? Then it must go on where this node
-// is.
+// An entry of the current epoch, or the claim that ends it, must go on where this node is.
 Actions Role::judge(const Entry& entry) {
   const bool claims = entry.kind == Entry::Kind::kClaim;
   const Epoch current = claims ? mark_.epoch + 1 : mark_.epoch;
@@ -244,7 +243,8 @@ Actions Role::claim() {
 
 Actions Role::append_if_due() {
   if (phase_ != Phase::kOwning || calls() || in_flight_) return {};
-  if (!(open_ && !again_) && quiet_ < patience()) return {};
+  const bool at_once = open_ && !again_;
+  if (!at_once && quiet_ < patience()) return {};
   call_ = Call::kWindow;
   in_flight_ = true;
   open_ = false;
@@ -279,19 +279,18 @@ Actions Role::reopened(const Mark& flushed) {
 }
 
 Actions Role::passed(Millis ms) {
-  const Millis longest = kSilence + kStep * seat_.before_me;
-  quiet_ = std::min(quiet_ + std::min(ms, longest), longest);
+  quiet_ = std::min(quiet_ + std::min(ms, silence()), silence());
   if (owns()) since_commit_ = std::min(since_commit_ + std::min(ms, kRefuse), kRefuse);
   if (next_wakeup() != Millis{0}) return {};
   if (phase_ != Phase::kOwning) return claim();
   return in_flight_ ? doubt() : append_if_due();
 }
 
-// How long it is quiet before something is due.
+// How long it must be quiet before something is due.
 Millis Role::patience() const {
   if (again_) return kRetry;
   if (phase_ == Phase::kOwning && !in_flight_) return kBeat;
-  return phase_ == Phase::kFollowing ? kSilence + kStep * seat_.before_me : kSilence;
+  return phase_ == Phase::kFollowing ? silence() : kSilence;
 }
 
 std::optional<Millis> Role::next_wakeup() const {

@@ -1,12 +1,11 @@
 // The role of a node in a shard: who owns it, what counts as written, and which reply may leave.
 //
-// A *shard* is a whole server: engine, store, event loop. Its *shared log* lies outside, in an
+// A *shard* is a whole server: engine, store, event loop. Its *shared log* lies outside, in a log
 // engine that others run (PostgreSQL, Kafka), and every *node* reads the same entries in the same
 // order. One node *owns* the shard: it runs the commands, and appends their changes as *windows*.
 // The others *follow*: they apply the windows to their own state. A follower that hears nothing
 // *claims* the shard, which begins the next *epoch*; once it has read the log up to its claim, it
-// has *taken over*, and serves. So each of these machines may die, and nothing acknowledged is
-// lost.
+// has *taken over*, and serves. So any of these machines may die, and nothing acknowledged is lost.
 //
 // All rules of this are here, in one pure function of what has happened: no thread, clock or
 // socket. Events go in, and actions come out. So tests/cluster can try all orders of events.
@@ -16,7 +15,7 @@
 //   obey(role.measured(skew));                                  // the clock is right: it may own
 //   obey(role.read(entry));                                     // the windows of another owner
 //   obey(role.passed(2'000));      // .append is a claim: log.append(*actions.append)
-//   obey(role.committed(claim));   // it is in the log, but what is before it?
+//   obey(role.committed(claim));   // it is in the log; what is before it must be read
 //   obey(role.read(claim));        // .serve: make an engine from the state
 //
 //   const Ticket ticket = role.ticket();   // the reply of a command waits for this one
@@ -25,24 +24,24 @@
 //
 // Contracts, whatever the clocks, pauses, crashes, delays and repeats:
 // 1. Every reply waits for a window that was appended after its command ran, an empty one if the
-//    command changed nothing. That window is a *barrier*: if another node has claimed meanwhile, it
-//    is ignored by everybody, and the reply never leaves. So a node that was paused, cut off or
-//    deposed answers nothing, and no lease in time is needed.
+//    command changed nothing. That window is a *barrier*: if another node has claimed meanwhile,
+//    every reader ignores the window, and the reply never leaves. So a node that was paused, cut
+//    off or deposed answers nothing, and no lease in time is needed.
 // 2. A window counts when the rules below have accepted it, at every reader alike: it is accepted
 //    once, and in order.
 // 3. If the log is not the one that this node has read (it was cut, swapped, restored from an older
-//    disk), the node stops with one line that says what was found. It never skips. What nobody has
-//    read, nobody can miss: a log that loses its end before a follower has read it is whole to this
-//    follower. The log's engine must keep what it has confirmed.
-// 4. Unavailable, unknown and deposed are three things. *Unavailable*: the log certainly has not
-//    taken the window; the same is tried again. *Unknown*: it may have taken it, or take it later;
-//    the owner claims the next epoch itself, which shuts the window out, and reads whether it came
-//    before. *Deposed*: another node has claimed; the engine goes, and with it all in the state
-//    that was not flushed.
+//    disk), the node stops with one line that says what was found. It never skips. A node
+//    cannot miss what it has not read: if the log loses its end before a follower has read it, the
+//    log is whole to this follower. So the log's engine must keep what it has confirmed.
+// 4. Unavailable, unknown and deposed are three things. *Unavailable*: the log has certainly not
+//    taken the window; the owner tries again. *Unknown*: it may have taken it, or take it later;
+//    the owner claims the next epoch itself. A window that comes after this claim never counts; one
+//    that came before it is read before it. *Deposed*: another node has claimed; the engine goes,
+//    and with it all in the state that was not flushed.
 //
-// Every window takes at least one number, also an empty one (a *beat*). Otherwise a repeat of a
-// beat could not be told from the beat that is waited for. A claim is an entry of the log, too:
-// what is before it was written by the owners before.
+// Every window takes at least one number, also an empty one (a *beat*). Otherwise nobody could
+// tell a repeat of a beat from the next beat. A claim is an entry of the log, too: where it is in
+// the log, the epoch before ends.
 //
 // Thread safety: none. Each call is O(1). A Role is a value: it can be copied and compared.
 #pragma once
@@ -55,28 +54,30 @@
 
 namespace carillon::cluster {
 
-// Counts the owners of a shard, from 1. 0: nobody has claimed it yet.
+// Counts the claims of a shard that were accepted, from 1. 0: nobody has claimed it yet.
 using Epoch = std::uint64_t;
-// Counts the changes in the log of a shard, from 1.
+// Counts the changes in the log of a shard, from 1. The same as queue::LogNumber
+// (src/queue/store/log/log.h), which this layer does not include.
 using LogNumber = std::uint64_t;
-// Where an entry is in the shared log, from 1, rising. Otherwise its values mean nothing here.
+// Where an entry is in the shared log, from 1. Only the order of positions matters here.
 using Position = std::uint64_t;
 // Counts the windows that this node has appended since it started, from 1.
 using Ticket = std::uint64_t;
-// A hash (32 bytes) of all entries up to one, in order.
+// A hash (32 bytes) of all entries up to one, in order. queue::Log::chain() is another thing: a
+// checksum (4 bytes) in the log of one server.
 using Chain = std::array<std::uint64_t, 4>;
 using Millis = std::uint64_t;
 // Milliseconds since 1970-01-01T00:00:00Z.
 using UtcMs = std::uint64_t;
 
-// 128 random bits of this start of the process.
+// A node: 128 random bits, new at each start of the process.
 struct Owner {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
   friend bool operator==(const Owner&, const Owner&) = default;
 };
 
-// 128 random bits of the log, from its creation.
+// 128 random bits, which a log gets when it is created.
 struct LogId {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -89,7 +90,7 @@ struct Entry {
 
   Kind kind = Kind::kWindow;
   LogId log = {};
-  // False: the checksum is wrong, and nothing else in here is known.
+  // False: the checksum is wrong, and only the position is known.
   bool intact = true;
   Epoch epoch = 0;
   Owner owner = {};
@@ -98,11 +99,12 @@ struct Entry {
   LogNumber first = 0;
   // The number after the last change. A claim: as `first`. 0 before the entry is in the log.
   LogNumber end = 0;
-  // The chain that its maker had when it was made.
+  // The chain of its maker when it made the entry.
   Chain before = {};
   // The hash of `mark().chain` and this entry. The reader computes it.
   Chain after = {};
   Position position = 0;
+  // A window: the UTC of its owner's engine.
   UtcMs utc = 0;
 
   friend bool operator==(const Entry&, const Entry&) = default;
@@ -112,7 +114,7 @@ struct Entry {
 // end within a window. The mark is then that of the window before, and the state's own number says
 // which changes of the next window it has.)
 struct Mark {
-  // All 0 in a state in which nothing is yet.
+  // All 0 in a new state.
   LogId log = {};
   // The last claim that was accepted, and the number of the first change after it.
   Epoch epoch = 0;
@@ -121,7 +123,7 @@ struct Mark {
   // The number that the next window begins with.
   LogNumber next = 1;
   Chain chain = {};
-  // Where the last entry is that was accepted. 0: none.
+  // The position of the last entry that was accepted. 0: none.
   Position position = 0;
   // The highest UTC of a window.
   UtcMs utc = 0;
@@ -129,12 +131,12 @@ struct Mark {
   friend bool operator==(const Mark&, const Mark&) = default;
 };
 
-// Does the log check an append?
+// Whether the log checks an append.
 enum class Writes : std::uint8_t {
   // Yes, as PostgreSQL can: it takes a claim only if the epoch before is the current one, and a
-  // window only if its `before` is the log's own chain. (The number is not enough, nor is it with
-  // the epoch, nor with the owner: a log that was cut may have the same again, above another
-  // history.) A window counts once the log has taken it.
+  // window only if its `before` is the log's own chain. (The number,
+  // the epoch and the owner together are not enough: after a cut, all three may come again above
+  // another history.) A window counts once the log has taken it.
   kConditional,
   // No, as with Kafka: it takes everything. A window counts once its owner has read it back and the
   // rules have accepted it, not when a delivery is reported.
@@ -143,10 +145,10 @@ enum class Writes : std::uint8_t {
 
 // What is at the position of a mark when its reader begins.
 enum class Place : std::uint8_t {
-  // All that was read, up to the position, and nothing else; or the mark has no position, and the
-  // log has everything from number 1. A log that stores its chain with each entry shows it there.
-  // In another log the entry at the position alone does not: a claim says nothing of what is before
-  // it, and can be repeated above another history. There the log's engine must report a cut.
+  // All that was read is still there, with nothing else before it; or the mark has no position, and
+  // the log has everything from number 1. A log that stores its chain shows this at the position.
+  // Another log cannot: a claim can be repeated above another history, so its engine must report
+  // cuts.
   kThere,
   kAnother,      // another entry, or another history before it
   kEndsBefore,   // nothing: the log ends before it
@@ -154,7 +156,9 @@ enum class Place : std::uint8_t {
 };
 
 enum class Failure : std::uint8_t {
-  kRefused,  // the log did not take it and never will: another epoch, owner or number is current
+  // The log did not take it and never will. A claim: another epoch is current. A window: its
+  // `before` is not the log's chain.
+  kRefused,
   kUnavailable,  // the log did not take it and never will: it was not sent
   kUnknown,      // the log may have taken it, or may take it later
 };
@@ -173,10 +177,10 @@ enum class Rule : std::uint8_t {
   kNoGap,       // no window is missing
   kChain,       // what its maker had read is what this node has read
   kOwner,       // a window of the current epoch is of its owner
-  // It ignores what breaks one of these.
+  // The reader ignores a window that breaks one of these.
   kEpoch,   // a window is of no earlier epoch than the current one
   kRepeat,  // and was not accepted before
-  // The owner's own.
+  // The rules of an owner.
   kBarrier,      // a reply waits for a window that was appended after its command ran
   kCommit,       // no reply leaves before that window counts
   kReadBack,     // without conditional writes a delivery report says nothing
@@ -188,7 +192,7 @@ enum class Rule : std::uint8_t {
   kClock,        // a node whose clock is off does not own
 };
 
-// What the caller must do, in this order. All is empty: nothing.
+// What the caller must do, in this order; nothing, if all is empty.
 struct Actions {
   // The window that was read: apply its changes to the state.
   bool apply = false;
@@ -202,8 +206,8 @@ struct Actions {
   // Make an engine from the state and serve. Its UTC begins at no less than mark().utc.
   bool serve = false;
   // Append this claim or window to the log, and report what became of it by committed() or
-  // failed(). A window takes all changes of the engine that are not committed. There is one call
-  // under way at most.
+  // failed(). A window takes all changes of the engine that are not committed. At most one
+  // append is under way.
   std::optional<Entry> append = {};
   // For people: one line. Empty: nothing to say.
   std::string line = {};
@@ -246,37 +250,37 @@ class Role {
   // Begins as a follower with the state as it was flushed.
   Role(const Seat& seat, const Mark& flushed) : seat_(seat), mark_(flushed) {}
 
-  // Following begins, or begins again after the connection to the log was lost: then, too, what was
-  // read last must still be there. `place`: what is at mark().position.
+  // Report that following begins, or begins again after the connection to the log was lost.
+  // `place`: what is at mark().position.
   Actions found(const LogId& log, Place place);
 
-  // The next entry of the log. An owner on a log with conditional writes need not read.
+  // Report the next entry of the log. An owner on a log with conditional writes need not read.
   // REQUIRES: found() was called, since the start and since reopened(), and entry.position >
   // mark().position, if the entry is intact.
   Actions read(const Entry& entry);
 
-  // The log has taken what was sent: `entry` as a reader will find it.
+  // Report that the log has taken what was sent: `entry` as a reader will find it.
   // REQUIRES: calls().
   Actions committed(const Entry& entry);
-  // It has not, or nobody knows. A call that does not return in time is unknown.
+  // Report that it has not, or that nobody knows. An append without an answer in time is unknown.
   // REQUIRES: calls().
   Actions failed(Failure failure);
 
-  // A command ran in the engine, or time has changed something there. The replies of it take
-  // ticket(), which is asked before. REQUIRES: owns().
+  // Report that a command ran or that time changed the engine. Call ticket() before: the command's
+  // reply waits for it. REQUIRES: owns().
   Actions ran();
   Ticket ticket() const;
 
-  // The state is open again, as it was flushed. REQUIRES: phase() == kDropping.
+  // Report that the state is open again, as it was flushed. REQUIRES: phase() == kDropping.
   Actions reopened(const Mark& flushed);
 
-  // Time has passed since the last call of passed(), by a clock that does not run back.
+  // Report how long ago the last call of passed() was, by a clock that does not run back.
   Actions passed(Millis ms);
-  // In how many ms passed() has something to do. None: not before another event.
+  // Milliseconds until passed() has something to do. None: only after another event.
   std::optional<Millis> next_wakeup() const;
 
-  // The node's UTC less that of the log's engine, in ms. Before the first measurement a node may
-  // not own.
+  // Report the node's UTC less that of the log's engine, in ms. Before the first measurement a node
+  // may not own.
   Actions measured(std::int64_t skew);
 
   Phase phase() const { return phase_; }
@@ -285,12 +289,13 @@ class Role {
   bool accepts_commands() const { return owns() && since_commit_ < kRefuse; }
   // Returns true if an append is under way.
   bool calls() const { return call_ != Call::kNone; }
-  // What counts. Only this much of the state may be flushed: an owner's engine is ahead of it.
+  // How far the log counts. Only this much of the state may be flushed: an owner's engine is ahead
+  // of it.
   const Mark& mark() const { return mark_; }
   // The rule for which the node has stopped. kNone: it has not.
   Rule stopped_by() const { return stopped_by_; }
 
-  // All that it is, to be hashed.
+  // Enough of it for a hash; == compares all.
   auto fields() const {
     return std::tie(seat_.me.high, seat_.me.low, mark_.log.high, mark_.epoch, mark_.owner.high,
                     mark_.owner.low, mark_.epoch_began, mark_.next, mark_.chain, mark_.position,
@@ -305,6 +310,7 @@ class Role {
 
   bool obeys(Rule rule) const { return seat_.broken != rule; }
   bool may_own() const { return clock_ == Clock::kRight || !obeys(Rule::kClock); }
+  Millis silence() const { return kSilence + kStep * seat_.before_me; }
   Millis patience() const;
 
   Actions judge(const Entry& entry);
@@ -331,10 +337,10 @@ class Role {
   bool in_flight_ = false;  // a window was sent in this epoch, and does not count yet
   bool open_ = false;       // commands ran since the last window that counts or is in flight
   bool again_ = false;      // the log has not taken what was sent: try again after kRetry
-  Ticket sent_ = 0;         // windows
+  Ticket sent_ = 0;         // windows that were appended
   Epoch owned_ = 0;         // the last epoch that it has owned
-  // An owner: since it has sent something. A follower: since it has heard of an owner or has
-  // claimed. At most kLongest.
+  // How long ago an owner has sent something, or a follower has heard of an owner or has claimed.
+  // At most silence().
   Millis quiet_ = 0;
   Millis since_commit_ = 0;  // at most kRefuse
 };

@@ -22,8 +22,8 @@ inline bool is_claim(const Entry& entry) {
 // Returns the chain after `entry`. `content` is a hash of the entry's changes.
 Chain chain_after(const Chain& before, const Entry& entry, std::uint64_t content);
 
-// Returns what a reader whose chain is `chain` finds at `position`, where the log has stored what
-// was `sent`. A window has one change.
+// Returns what a reader whose chain is `chain` finds at `position`, if the log has stored what was
+// `sent` there. A window has one change.
 Entry found_at(Position position, const Chain& chain, const Entry& sent, std::uint64_t content);
 
 // "Conditional" or "Unconditional"

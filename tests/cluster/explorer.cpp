@@ -9,7 +9,7 @@
 namespace carillon::cluster::explorer {
 namespace {
 
-// All worlds that were found, in the order in which they were, and the way to each.
+// All worlds that were found, in the order in which they were found, and the way to each.
 class Worlds {
  public:
   // Adds it if it is new.
@@ -44,7 +44,7 @@ class Worlds {
   }
   static std::uint32_t tag(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
 
-  // The slot that has it, or would.
+  // Returns the slot of this world, or the empty one that it would get.
   std::size_t find(const World& world, std::uint64_t hash) const {
     std::size_t at = hash & (slots_.size() - 1);
     for (; slots_[at].world != 0; at = (at + 1) & (slots_.size() - 1)) {
@@ -85,10 +85,10 @@ class Branches {
   std::vector<Branch> all;
   std::size_t steps = 0;
   std::size_t beyond = 0;
-  std::string fault;  // in the last of `all`
+  std::string fault;  // what is violated in the last of `all`
 
  private:
-  // All ways to a step of this node that is noticed.
+  // Adds all ways to a step of this node that is noticed.
   void of_node(const World& world, std::size_t n) {
     std::vector<Branch> alone{{world, {}}};
     for (std::size_t i = 0; i < alone.size(); ++i) {

@@ -6,11 +6,11 @@
 //   found.worlds      // different ones
 //   found.fault       // empty, or what is violated; found.story tells by which steps
 //
-// The story is one of the shortest. Every world is kept, none as a hash alone, so nothing is passed
-// over by chance. Two things are left out because they find nothing new. Nodes that have done
-// nothing yet are alike, so they begin in the order of their names. And what a node does alone (it
-// reads, flushes, gets an answer) no other node notices, so the order of such steps of different
-// nodes does not matter: the node takes them just before one that is noticed.
+// The story is one of the shortest. Every world is kept in full, not as a hash, so nothing is
+// passed over by chance. Two things are left out because they find nothing new. Nodes that have
+// done nothing yet are alike, so they begin in the order of their names. And no other node notices
+// what a node does alone (it reads, flushes, gets an answer), so the order of such steps of
+// different nodes does not matter: a node takes them just before a step that is noticed.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Found {
   std::size_t worlds = 0;
   std::size_t steps = 0;
   std::size_t beyond = 0;  // steps that the bounds forbid
-  std::size_t depth = 0;   // noticed steps of the longest way to a world that has no shorter one
+  std::size_t depth = 0;   // the longest of the shortest ways, in noticed steps
   bool complete = false;
   std::string fault;
   std::string story;

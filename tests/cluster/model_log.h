@@ -1,4 +1,5 @@
-// A shared log in memory that answers late, twice or never: for tests of what stands on a real one.
+// A shared log in memory that takes messages late, twice or never, and answers late or never: for
+// tests of code that needs a real one.
 //
 //   ModelLog log(Writes::kConditional, 3, seed);
 //   log.send(node, *actions.append, commands);   // a call of the node; one at a time
@@ -6,8 +7,8 @@
 //   if (const auto answer = log.answer(node)) …  // committed() or failed() of the node's Role
 //   log.at(position)                             // what its readers find
 //
-// A message arrives after a while, which may be 10 s, or twice, or never; a call whose answer takes
-// longer than a second is unknown. It all follows from the seed. calm() ends these troubles.
+// A message arrives within 10 s, or never, and may arrive twice. A call without an answer within a
+// second is unknown. All this follows from the seed. calm() ends these troubles.
 //
 // Thread safety: none.
 #pragma once
@@ -29,8 +30,8 @@ using Commands = std::vector<std::uint32_t>;
 struct Stored {
   Entry entry;
   Commands commands;
-  std::uint64_t serial =
-      0;  // counts what was ever stored: a position may be taken again after a cut
+  // Counts what was ever stored: a position may be taken again after a cut.
+  std::uint64_t serial = 0;
 };
 
 struct Answer {
@@ -50,18 +51,19 @@ class ModelLog {
   void send(std::size_t node, const Entry& entry, Commands commands);
   // The node has died: nobody waits for the answer any more.
   void forget_call(std::size_t node) { calls_[node] = {}; }
+  // Returns the answer once it has arrived, and only once.
   std::optional<Answer> answer(std::size_t node);
 
   void pass(Millis ms);
-  // From now on messages arrive at once, or again if `on` is false.
+  // on: messages arrive at once. off: late, twice or never.
   void calm(bool on) { calm_ = on; }
 
   std::size_t size() const { return stored_.size(); }
   // REQUIRES: 1 <= position <= size().
   const Stored& at(Position position) const;
-  // The entry at `position` as a reader finds it that has come to `chain`.
+  // Returns the entry at `position` as a reader whose chain is `chain` finds it.
   Entry entry_at(Position position, const Chain& chain) const;
-  // What is where a reader has found the entry of this serial number? 0, 0: it has read nothing.
+  // Returns what is at the position where a reader found entry `serial`. 0, 0: it has read nothing.
   Place place_of(Position position, std::uint64_t serial) const;
 
   // The log loses all after `last`.

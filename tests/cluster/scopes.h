@@ -1,6 +1,6 @@
-// What the explorer tries: bounds that are small enough to be tried in full. In each there are
-// three nodes, two commands and three claims (two, if the log may be cut), and any node may be
-// paused and any message be late for any time.
+// What the explorer tries: bounds that are small enough to be tried in full. Each scope has three
+// nodes, and two commands, three claims and three windows unless its line has another number. Any
+// node may be paused, and any message be late, for any time.
 #pragma once
 
 #include "cluster/world.h"

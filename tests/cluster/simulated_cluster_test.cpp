@@ -39,7 +39,7 @@ TEST_P(SimulatedClusterOf, LosesNothingAcknowledgedAndIsServedAgainWhenTheTroubl
   EXPECT_LE(longest, 6'000U);
 }
 
-// The same worlds find what is wrong without a rule that needs only delays, repeats and deaths.
+// The simulation finds the harm of a broken rule, if delays, repeats and deaths are enough for it.
 TEST_P(SimulatedClusterOf, FindsABrokenRule) {
   for (const Rule broken : {Rule::kBarrier, Rule::kCommit, Rule::kUnknown, Rule::kOwnClaim}) {
     std::uint64_t seed = 1;

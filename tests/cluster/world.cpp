@@ -19,7 +19,7 @@ constexpr LogId kLog{1, 1};
 constexpr std::uint8_t kNoCall = 0;
 constexpr std::uint8_t kWaits = 1;
 constexpr std::uint8_t kRefused = 2;
-constexpr std::uint8_t kTaken = 3;  // and the position
+constexpr std::uint8_t kTaken = 3;  // plus the position; plus 0: the log has the claim already
 
 Owner owner_of(std::size_t node, unsigned starts) {
   return {node + 1, starts + 1U};
@@ -47,7 +47,7 @@ void remove_message(World& world, std::size_t at) {
   world.net[--world.messages] = {};
 }
 
-// The node does not wait any more for an answer to its message.
+// The node no longer waits for the answer to its message.
 void end_call(World& world, std::size_t node) {
   world.nodes[node].call = kNoCall;
   world.nodes[node].called = 0;
@@ -207,11 +207,12 @@ class Move {
     obey(actions);
   }
 
-  // Do the rules say of this entry what the log's history says?
+  // The node must accept this entry if it counts in the log's history, and ignore it otherwise.
   void judge(const Sent& sent, std::size_t at, bool accepts) {
     const bool counts = (history(model_, world_).accepted >> at & 1) != 0;
     if (is_silent()) {
-      // A node that has read a claim which was cut off takes the owner before for a stale one.
+      // A node that has read a claim that was cut off takes the owner before this claim for a
+      // deposed one.
       const bool skipped = counts && !accepts && (sent.commands & ~node().applied) != 0;
       if (skipped && sent.entry.epoch >= role_->mark().epoch) violated("a window is skipped");
     } else if (accepts != counts) {
@@ -308,7 +309,7 @@ class Move {
     world_.nodes[message.waits - 1U].call = answer;
   }
 
-  // Returns the answer of the log.
+  // Returns the log's answer, a value of Node::call.
   std::uint8_t take_entry(Index index) {
     const Entry& entry = model_.sent[index].entry;
     if (model_.writes == Writes::kConditional && !takes(entry)) {
@@ -359,8 +360,8 @@ class Move {
     }
     for (Node& node : world_.nodes) {
       node.begun = 0;
-      // The answer is lost with the connection. (An answer that had arrived is a reply that has
-      // left: nobody could keep it.)
+      // The answer is lost with the connection. (If it had arrived before the cut, replies would
+      // have left that nobody can take back.)
       if (node.call >= kTaken) node.call = kWaits;
     }
   }
@@ -430,7 +431,7 @@ class Move {
     return all;
   }
 
-  // Has another node claimed in the log, later than the node's own claim?
+  // Returns true if another node owns the shard, in an epoch that `n` has not seen end.
   bool is_deposed(const Reading& now, std::size_t n) const {
     const Node& node = world_.nodes[n];
     return now.epoch >= model_.roles[node.role].mark().epoch &&
