@@ -58,7 +58,7 @@ Actions Role::found(const LogId& log, Place place) {
 
 Actions Role::read(const Entry& entry) {
   if (phase_ == Phase::kStopped) return {};
-  CARILLON_REQUIRE(placed_);
+  CARILLON_REQUIRE(placed_ && phase_ != Phase::kDropping);
   if (!entry.intact && obeys(Rule::kIntact)) {
     return stop(Rule::kIntact, "the entry at position " + number(entry.position) +
                                    " of the shared log is damaged: its checksum is wrong");
@@ -122,6 +122,7 @@ Actions Role::accept_claim(const Entry& entry) {
   mark_.epoch_began = mark_.next;
   quiet_ = 0;
   again_ = false;
+  end_claim();
   if (entry.owner != seat_.me) {
     if (!owned) return {};
     return drop("another node owns the shard now: " + hex(entry.owner.high, entry.owner.low) +
@@ -193,11 +194,12 @@ Actions Role::committed(const Entry& entry) {
 Actions Role::failed(Failure failure) {
   CARILLON_REQUIRE(calls());
   const Call call = std::exchange(call_, Call::kNone);
-  return call == Call::kClaim ? claim_failed(failure) : window_failed(failure);
+  if (call == Call::kClaim) return claim_failed(failure);
+  if (call == Call::kWindow && in_flight_) return window_failed(failure);
+  return append_if_due();  // what the log holds has answered already, or the engine is gone
 }
 
 Actions Role::window_failed(Failure failure) {
-  if (!in_flight_) return append_if_due();  // read meanwhile, or the engine is gone
   switch (failure) {
     case Failure::kRefused:
       return drop("another node owns the shard now: the shared log has refused change " +
@@ -215,8 +217,7 @@ Actions Role::window_failed(Failure failure) {
 }
 
 Actions Role::claim_failed(Failure failure) {
-  if (phase_ == Phase::kOwning) return append_if_due();  // the claim was read meanwhile
-  if (phase_ == Phase::kStopped || phase_ == Phase::kDropping) return {};
+  if (phase_ == Phase::kStopped) return {};
   quiet_ = 0;
   again_ = failure != Failure::kRefused;
   if (again_ || phase_ == Phase::kFollowing) return {};
@@ -308,15 +309,21 @@ Actions Role::measured(std::int64_t skew) {
     if (before == Clock::kUnmeasured) return {};
     return {.line = "the clock is right again: this node may own the shard"};
   }
-  const bool ahead = skew > 0;
-  std::string line = "the clock of this node is " + std::to_string(ahead ? skew : -skew) + " ms " +
-                     (ahead ? "ahead of" : "behind") + " the shared log's; beyond " +
+  const auto bits = static_cast<std::uint64_t>(skew);
+  std::string line = "the clock of this node is " + number(skew > 0 ? bits : 0 - bits) + " ms " +
+                     (skew > 0 ? "ahead of" : "behind") + " the shared log's; beyond " +
                      number(kMostSkew) + " ms it may not own the shard";
   if (owns() && obeys(Rule::kClock)) return drop(std::move(line));
   return {.line = std::move(line)};
 }
 
+// The claim under way is decided: its answer says nothing any more.
+void Role::end_claim() {
+  if (call_ == Call::kClaim) call_ = Call::kEndedClaim;
+}
+
 Actions Role::drop(std::string line) {
+  end_claim();
   in_flight_ = false;
   open_ = false;
   again_ = false;

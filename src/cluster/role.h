@@ -251,12 +251,12 @@ class Role {
   Role(const Seat& seat, const Mark& flushed) : seat_(seat), mark_(flushed) {}
 
   // Report that following begins, or begins again after the connection to the log was lost.
-  // `place`: what is at mark().position.
+  // `place`: what is at mark().position. REQUIRES: phase() != kDropping.
   Actions found(const LogId& log, Place place);
 
   // Report the next entry of the log. An owner on a log with conditional writes need not read.
-  // REQUIRES: found() was called, since the start and since reopened(), and entry.position >
-  // mark().position, if the entry is intact.
+  // REQUIRES: phase() != kDropping; found() was called, since the start and since reopened(); and
+  // entry.position > mark().position, if the entry is intact.
   Actions read(const Entry& entry);
 
   // Report that the log has taken what was sent: `entry` as a reader will find it.
@@ -305,7 +305,7 @@ class Role {
   friend bool operator==(const Role&, const Role&) = default;
 
  private:
-  enum class Call : std::uint8_t { kNone, kClaim, kWindow };
+  enum class Call : std::uint8_t { kNone, kClaim, kEndedClaim, kWindow };
   enum class Clock : std::uint8_t { kUnmeasured, kRight, kOff };
 
   bool obeys(Rule rule) const { return seat_.broken != rule; }
@@ -324,6 +324,7 @@ class Role {
   Actions window_failed(Failure failure);
   Actions claim_failed(Failure failure);
   Actions append_if_due();
+  void end_claim();
   Actions drop(std::string line);
   Actions stop(Rule rule, std::string line);
 

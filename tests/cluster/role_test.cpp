@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "cluster/entries.h"
@@ -14,7 +16,7 @@ constexpr Owner kMe{1, 1};
 constexpr Owner kOther{2, 2};
 using Phase = Role::Phase;
 
-// The log of these tests: the next position, and the chain up to it.
+// The log of these tests: the last position, and the chain up to it.
 struct Log {
   Position position = 0;
   Chain chain = {};
@@ -117,6 +119,33 @@ TEST(Role, AClaimOfWhichNobodyKnowsIsSentAgain) {
   EXPECT_FALSE(role.failed(Failure::kUnknown).append);
   EXPECT_FALSE(role.passed(99).append);
   EXPECT_EQ(role.passed(1).append->epoch, 1U);
+}
+
+// The answer of its own claim is late: it would be a retry that deposes a healthy owner.
+TEST(Role, AClaimThatAnotherHasForestalledIsNotSentAgain) {
+  for (const Failure failure : {Failure::kUnavailable, Failure::kUnknown, Failure::kRefused}) {
+    Log log;
+    Role role = follower();
+    EXPECT_TRUE(role.passed(2'000).append);
+    EXPECT_FALSE(role.read(log.claim(1, kOther)).append);
+    EXPECT_FALSE(role.failed(failure).append);
+    EXPECT_FALSE(role.passed(1'999).append);
+    EXPECT_EQ(role.passed(1).append->epoch, 2U);
+  }
+}
+
+// The same, if the node has lost its engine while its claim was under way.
+TEST(Role, AClaimOfANodeThatHasDroppedItsEngineIsNotSentAgain) {
+  Log log;
+  Role role = owner(log);
+  const Mark flushed = role.mark();
+  role.ran();
+  EXPECT_EQ(role.failed(Failure::kUnknown).append->epoch, 2U);
+  EXPECT_TRUE(role.read(log.claim(2, kOther)).drop);
+  role.reopened(flushed);
+  role.found(kLog, Place::kThere);
+  EXPECT_FALSE(role.failed(Failure::kUnknown).append);
+  EXPECT_FALSE(role.passed(1'999).append);
 }
 
 TEST(Role, AReplyWaitsForAWindowThatWasAppendedAfterItsCommandRan) {
@@ -303,6 +332,9 @@ TEST(Role, ANodeMayOwnOnlyIfItsClockIsWithinHalfASecond) {
       off.line,
       "the clock of this node is 501 ms behind the shared log's; beyond 500 ms it may not own "
       "the shard");
+  EXPECT_EQ(follower().measured(std::numeric_limits<std::int64_t>::min()).line,
+            "the clock of this node is 9223372036854775808 ms behind the shared log's; beyond 500 "
+            "ms it may not own the shard");
 }
 
 TEST(Role, ANewStateTakesTheIdOfTheLogThatItFinds) {
@@ -407,6 +439,11 @@ TEST(Role, RefusesToBeMisused) {
   EXPECT_DEATH(role.read({}), "read\\(\\) requires: placed_");
   EXPECT_DEATH(role.ran(), "ran\\(\\) requires: owns\\(\\)");
   EXPECT_DEATH(role.failed(Failure::kUnknown), "failed\\(\\) requires: calls\\(\\)");
+  Log log;
+  Role dropping = owner(log);
+  ASSERT_TRUE(dropping.read(log.claim(2, kOther)).drop);
+  EXPECT_DEATH(dropping.read(log.claim(3, kOther)), "read\\(\\) requires: placed_ && ");
+  EXPECT_DEATH(dropping.found(kLog, Place::kThere), "found\\(\\) requires: phase_ != ");
   EXPECT_DEATH(role.reopened({}), "reopened\\(\\) requires: phase_ == Phase::kDropping");
 }
 
