@@ -36,6 +36,8 @@
 
 namespace carillon::queue {
 
+class LogSource;
+
 struct DiskStoreOptions {
   // Bytes of recent changes in memory, which a start after a crash applies again. There may be up
   // to three times as many while the disk is slow; then appends wait. has_room() is false from two
@@ -71,6 +73,9 @@ class DiskStore final : public Store, public DueEstimates {
   // Opens the store in the directory at `path`, and makes both if they are not there. Throws
   // StoreError, with one line that names the directory.
   explicit DiskStore(const std::string& path, const DiskStoreOptions& options = {});
+  // The same with a log from elsewhere (src/queue/store/log/log.h) instead of files in the
+  // directory; the options of those files are not used.
+  DiskStore(const std::string& path, const DiskStoreOptions& options, const LogSource& logs);
   // Calls close(), and ignores errors: to see them, call close() before.
   ~DiskStore() override;
 
@@ -84,6 +89,7 @@ class DiskStore final : public Store, public DueEstimates {
   Sequence append(const Changes& changes) override;
   bool has_room() override;
   Sequence sync() override;
+  bool is_shared() const override;
   void write() override;
   std::string failure() const override;
   void on_failure(const std::function<void()>& call) override;

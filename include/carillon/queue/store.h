@@ -61,6 +61,20 @@ class StoreDamage : public StoreError {
   using StoreError::StoreError;
 };
 
+// The log of the store lies elsewhere, and takes nothing now. Nothing is lost: the same sync may be
+// tried again.
+class LogUnavailable : public StoreError {
+ public:
+  using StoreError::StoreError;
+};
+
+// Another server owns that log by now. What this store has appended, and is not durable, never will
+// be: it must be opened anew.
+class Deposed : public StoreError {
+ public:
+  using StoreError::StoreError;
+};
+
 // Fields of a record that a newer version of Carillon has written, as their bytes. This version
 // keeps them, and writes them again with the record.
 using NewerFields = detail::Rare<std::string>;
@@ -325,8 +339,13 @@ class Store {
 
   // Makes everything durable that was appended before the call, and returns the last sequence
   // number that is known to be durable. Once it has thrown, changes that were not durable yet may
-  // be lost, and the caller must not acknowledge them.
+  // be lost, and the caller must not acknowledge them; except after LogUnavailable.
   virtual Sequence sync() = 0;
+
+  // Returns true if other servers read the log of the store, and one of them may own it from now
+  // on. Then a reply, also one that reports no change, waits for an append that was made after its
+  // command ran.
+  virtual bool is_shared() const { return false; }
 
   // Hands everything that was appended before the call to the operating system: the death of the
   // process loses none of it, a crash of the machine may. Only Watermarks::next_id is durable when

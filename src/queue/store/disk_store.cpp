@@ -32,11 +32,11 @@ namespace {
 using namespace std::string_literals;
 using rocksdb::Slice;
 
-LocalLogOptions log_options_of(const DiskStoreOptions& options) {
-  return {.segment_bytes = options.log_segment_bytes,
-          .most_bytes = 4 * options.log_bytes,
-          .writes = options.durable_writes ? LogWrites::kDurable : LogWrites::kBuffered,
-          .boot = options.boot};
+LocalLogs local_logs(const DiskStoreOptions& options) {
+  return LocalLogs({.segment_bytes = options.log_segment_bytes,
+                    .most_bytes = 4 * options.log_bytes,
+                    .writes = options.durable_writes ? LogWrites::kDurable : LogWrites::kBuffered,
+                    .boot = options.boot});
 }
 
 }  // namespace
@@ -44,11 +44,12 @@ LocalLogOptions log_options_of(const DiskStoreOptions& options) {
 struct DiskStore::Impl {
   const DiskStoreOptions options;
   RocksState state;
-  LocalLog log;
+  const std::unique_ptr<Log> log;
   std::string bytes;  // the change that is appended
   bool closed = false;
-  JobId next_id = 0;       // the watermark that was appended last
-  bool sync_next = false;  // and it is not durable yet
+  std::atomic<bool> log_is_unavailable{false};  // the last sync has said so
+  JobId next_id = 0;                            // the watermark that was appended last
+  bool sync_next = false;                       // and it is not durable yet
   mutable TombstoneHints tombstone_hints;
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
@@ -62,16 +63,17 @@ struct DiskStore::Impl {
   std::function<void(const std::string& line)> on_damage;
   std::vector<std::string> dropped;
 
-  Impl(const std::string& path, const DiskStoreOptions& with)
+  Impl(const std::string& path, const DiskStoreOptions& with, const LogSource& logs)
       : options(with),
-        state(path, with),
-        log(state.files(), state.identity(), log_options_of(with)),
+        state(path, with, logs),
+        log(logs.open(state.files(), state.identity())),
         number_at_open(replay()),
         dropped(state.notes()) {
-    dropped.insert(dropped.end(), log.dropped().begin(), log.dropped().end());
+    dropped.insert(dropped.end(), log->dropped().begin(), log->dropped().end());
   }
 
   LogNumber replay();
+  LogNumber sync();
   std::string name_of_tube(std::uint32_t number) const;
   std::string failure() const;
   void refuse_if_broken() const;
@@ -96,17 +98,21 @@ struct DiskStore::Impl {
 // many, another thread begins to write the state to files: if the process dies soon, the next start
 // has less to apply.
 LogNumber DiskStore::Impl::replay() {
-  log.read(state.flushed_position(), [this](LogNumber number, std::string_view change) {
+  log->read(state.flushed_position(), [this](LogNumber number, std::string_view change) {
     state.apply(change, number);
-    if (state.unflushed() > options.recent) state.flush(log.chain());
+    if (state.unflushed() > options.recent) state.flush(log->chain());
   });
-  log.trim(state.flushed());
+  log->trim(state.flushed());
   if (state.unflushed() > options.recent / 8) begin_flush();
-  return log.last();
+  return log->last();
 }
 
 DiskStore::DiskStore(const std::string& path, const DiskStoreOptions& options)
-    : impl_(std::make_unique<Impl>(path, options)) {}
+    : DiskStore(path, options, local_logs(options)) {}
+
+DiskStore::DiskStore(const std::string& path, const DiskStoreOptions& options,
+                     const LogSource& logs)
+    : impl_(std::make_unique<Impl>(path, options, logs)) {}
 
 DiskStore::~DiskStore() {
   close();
@@ -118,7 +124,7 @@ void DiskStore::close() {
     sync();
     if (impl_->state.number() > impl_->state.flushed()) {
       impl_->require_durable();
-      impl_->state.flush(impl_->log.chain());
+      impl_->state.flush(impl_->log->chain());
     }
   } catch (const std::exception&) {
     // If the sync failed or the disk is broken, failure() says so; else the log has everything.
@@ -135,7 +141,7 @@ Sequence DiskStore::append(const Changes& changes) {
   impl.make_room();
   encode_changes(changes, impl.bytes);
   const LogNumber number =
-      impl.log.append(impl.bytes, [&impl](LogNumber next) { impl.state.apply(impl.bytes, next); });
+      impl.log->append(impl.bytes, [&impl](LogNumber next) { impl.state.apply(impl.bytes, next); });
   constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
   if (impl.bytes.capacity() > kKept) impl.bytes = {};
   if (changes.watermarks && changes.watermarks->next_id != impl.next_id) {
@@ -155,7 +161,7 @@ Sequence DiskStore::append(const Changes& changes) {
 // While nobody appends, nobody else begins the next flush.
 bool DiskStore::has_room() {
   Impl& impl = *impl_;
-  if (!impl.log.has_room()) return false;
+  if (!impl.log->has_room()) return false;
   if (!impl.nearly_too_much() || impl.state.stopped()) return true;
   try {
     impl.refuse_if_broken();
@@ -178,15 +184,30 @@ bool DiskStore::save_space(bool save) {
 
 Sequence DiskStore::sync() {
   impl_->refuse_if_broken();
-  return impl_->log.sync() - impl_->number_at_open;
+  return impl_->sync() - impl_->number_at_open;
+}
+
+bool DiskStore::is_shared() const {
+  return impl_->log->is_shared();
+}
+
+LogNumber DiskStore::Impl::sync() {
+  try {
+    const LogNumber durable = log->sync();
+    log_is_unavailable = false;
+    return durable;
+  } catch (const LogUnavailable&) {
+    log_is_unavailable = true;
+    throw;
+  }
 }
 
 void DiskStore::write() {
   impl_->refuse_if_broken();
   if (impl_->sync_next) {
-    impl_->log.sync();
+    impl_->log->sync();
   } else {
-    impl_->log.write();
+    impl_->log->write();
   }
   impl_->sync_next = false;
 }
@@ -212,7 +233,7 @@ void DiskStore::on_failure(const std::function<void()>& call) {
 }
 
 std::string DiskStore::Impl::failure() const {
-  if (std::string why = log.failure(); !why.empty()) return why;
+  if (std::string why = log->failure(); !why.empty()) return why;
   const auto why = state.broken();
   return why ? state.message("has failed: " + *why + "; it must be opened anew") : std::string();
 }
@@ -225,7 +246,7 @@ void DiskStore::Impl::resume_if_stopped() {
   if (!state.stopped()) return;
   await_checkpoint();
   require_durable();
-  state.resume(log.chain());
+  state.resume(log->chain());
 }
 
 // There is no flush while files are linked for a checkpoint.
@@ -240,20 +261,22 @@ void DiskStore::Impl::make_room() {
   // Changes outrun the disk: block until a flush ends.
   while (too_much() && state.in_memory() > 0 && !state.stopped()) {
     refuse_if_broken();
+    if (log_is_unavailable)
+      throw LogUnavailable("the log is unavailable, and memory has no room for more changes");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     go_on_flushing();
   }
 }
 
 void DiskStore::Impl::go_on_flushing() {
-  if (state.flushing()) return;
+  if (state.flushing() || log_is_unavailable) return;
   trim();
-  const bool due = state.unflushed() > options.recent || log.bytes() > options.log_bytes;
+  const bool due = state.unflushed() > options.recent || log->bytes() > options.log_bytes;
   if (due && state.unflushed() > 0 && !checkpoint_first() && !state.behind()) begin_flush();
 }
 
 void DiskStore::Impl::trim() {
-  if (state.flushed() != trimmed) log.trim(trimmed = state.flushed());
+  if (state.flushed() != trimmed) log->trim(trimmed = state.flushed());
 }
 
 bool DiskStore::Impl::is_making_checkpoint() const {
@@ -269,7 +292,7 @@ void DiskStore::Impl::save_space() {
   resume_if_stopped();  // if all jobs are gone, no append does it
   if (state.flushing()) return;
   trim();
-  log.give_back();
+  log->give_back();
   const auto now = std::chrono::steady_clock::now();
   if (state.unflushed() == 0 || now < next_save || checkpoint_first() || state.behind()) return;
   next_save = now + kBetween;
@@ -284,22 +307,22 @@ bool DiskStore::Impl::checkpoint_first() const {
 }
 
 bool DiskStore::Impl::too_much() const {
-  return state.in_memory() > 3 * options.recent || log.bytes() > 3 * options.log_bytes;
+  return state.in_memory() > 3 * options.recent || log->bytes() > 3 * options.log_bytes;
 }
 
 bool DiskStore::Impl::nearly_too_much() const {
-  return state.in_memory() > options.recent / 2 * 5 || log.bytes() > options.log_bytes / 2 * 5;
+  return state.in_memory() > options.recent / 2 * 5 || log->bytes() > options.log_bytes / 2 * 5;
 }
 
 // Before each flush: no file of the state may be ahead of the log.
 void DiskStore::Impl::require_durable() {
-  if (log.sync() != state.number())
+  if (sync() != state.number())
     throw StoreError(state.message("is not as its log: it must be opened anew"));
 }
 
 void DiskStore::Impl::begin_flush() {
   require_durable();
-  state.begin_flush(log.chain());
+  state.begin_flush(log->chain());
 }
 
 // --- Checkpoints.

@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <exception>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -78,14 +79,11 @@ class LocalLog final : public Log {
   void trim(LogNumber number) override;
   std::size_t bytes() const override;
 
-  // Deletes the free segments but one: for a disk that is nearly full. To be called as trim().
-  void give_back();
-
-  // A line for each thing that read() has left out because a crash had cut it off.
-  const std::vector<std::string>& dropped() const { return dropped_; }
-  // Returns false while an append might have to wait for a segment that is being made, or for the
-  // write of the open window.
-  bool has_room() const;
+  // False while a segment is being made, or the open window is being written.
+  bool has_room() const override;
+  // Deletes the free segments but one.
+  void give_back() override;
+  const std::vector<std::string>& dropped() const override { return dropped_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -157,6 +155,23 @@ class LocalLog final : public Log {
   const LogReader* reader_ = nullptr;  // while it reads
   std::vector<std::string> dropped_;
   std::thread making_thread_;  // begins with the first trim(): what was read may leave segments
+};
+
+// The logs in the directories of their stores.
+class LocalLogs final : public LogSource {
+ public:
+  explicit LocalLogs(const LocalLogOptions& options) : options_(options) {}
+
+  void make(const base::Directory& directory, std::uint64_t identity) const override {
+    LocalLog::make(directory, identity, {.chain = 0});
+  }
+  std::unique_ptr<Log> open(const base::Directory& directory,
+                            std::uint64_t identity) const override {
+    return std::make_unique<LocalLog>(directory, identity, options_);
+  }
+
+ private:
+  LocalLogOptions options_;
 };
 
 }  // namespace carillon::queue

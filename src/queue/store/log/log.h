@@ -13,16 +13,20 @@
 // appended between two syncs are a *window*; a window becomes one record: a crash keeps all of it
 // or nothing.
 //
-// LocalLog (local_log.h) keeps a log in files. A log that several machines share will be another
-// implementation: nothing here says where a record is durable.
+// A store gets its log from a LogSource, and does not know where a record is durable: LocalLog
+// (local_log.h) keeps it in files.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/directory.h"
 
 namespace carillon::queue {
 
@@ -59,8 +63,11 @@ class Log {
 
   // Makes durable everything that was appended before the call. Returns the number of the last
   // change that is durable. After it has thrown once, what the medium holds is unknown: every later
-  // call throws.
+  // call throws. A shared log may also throw LogUnavailable, after which a later call may succeed,
+  // and Deposed.
   virtual LogNumber sync() = 0;
+  // As Store::is_shared().
+  virtual bool is_shared() const { return false; }
 
   // Hands everything that was appended before the call to the operating system: a crash of the
   // process loses none of it, a crash of the machine may. Throws as sync() does.
@@ -83,6 +90,30 @@ class Log {
 
   // How many bytes the changes take that were not trimmed, on the medium and in the open window.
   virtual std::size_t bytes() const = 0;
+
+  // Returns false while an append might have to wait for the medium.
+  virtual bool has_room() const = 0;
+  // Gives back the space that is not needed now, for a disk that is nearly full. To be called as
+  // trim().
+  virtual void give_back() = 0;
+  // A line for each thing that read() has left out because a crash had cut it off.
+  virtual const std::vector<std::string>& dropped() const = 0;
+};
+
+// Where a store gets its log from.
+class LogSource {
+ public:
+  LogSource() = default;
+  LogSource(const LogSource&) = delete;
+  LogSource& operator=(const LogSource&) = delete;
+  virtual ~LogSource() = default;
+
+  // Makes the log of a new store, durably. `directory` is the store's, and `identity` a random
+  // number of the store. Throws StoreError.
+  virtual void make(const base::Directory& directory, std::uint64_t identity) const = 0;
+  // Opens the log that was made so. `directory` must outlive it. Throws StoreError.
+  virtual std::unique_ptr<Log> open(const base::Directory& directory,
+                                    std::uint64_t identity) const = 0;
 };
 
 }  // namespace carillon::queue

@@ -16,7 +16,6 @@
 #include "carillon/require.h"
 #include "queue/store/format_version.h"
 #include "queue/store/log/change_codec.h"
-#include "queue/store/log/local_log.h"
 #include "queue/store/state/checkpoint.h"
 #include "queue/store/state/no_wait_files.h"
 #include "queue/store/state/perf_counters.h"
@@ -52,11 +51,12 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 
 }  // namespace
 
-RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
+RocksState::RocksState(const std::string& path, const DiskStoreOptions& options,
+                       const LogSource& logs)
     : directory_(path), troubles_(std::make_shared<RocksTroubles>()) {
   remove_left_checkpoints(files().held_path());
   open(options);
-  check_format();
+  check_format(logs);
   check_bodies();
   const auto identity = number_of(get(kMeta, kIdentityKey));
   if (!identity) throw StoreError(message("is damaged: its identity is missing"));
@@ -105,7 +105,7 @@ StoreError RocksState::cannot_open(const Status& status) const {
   return StoreError(message(why + (is_hurt ? salvage_hint(files().path()) : "")));
 }
 
-void RocksState::check_format() {
+void RocksState::check_format(const LogSource& logs) {
   if (const auto format = get(kMeta, kFormatKey)) {
     if (*format == format_name()) return;
     throw StoreError(message(other_format(*format)));
@@ -116,7 +116,7 @@ void RocksState::check_format() {
     check(*any);
     if (any->Valid()) throw StoreError(message("was not made by Carillon: it says no format"));
   }
-  make();
+  make(logs);
 }
 
 // RocksDB itself compares the tables.
@@ -130,10 +130,10 @@ void RocksState::check_bodies() {
 }
 
 // Makes the log first: so a state that has a format has a log.
-void RocksState::make() {
+void RocksState::make(const LogSource& logs) {
   std::random_device random;
   const std::uint64_t identity = (std::uint64_t{random()} << 32) | random();
-  LocalLog::make(directory_.files(), identity, {.chain = 0});
+  logs.make(directory_.files(), identity);
   WriteBatch batch;
   batch.Put(family(kMeta), slice(kFormatKey), format_name()).PermitUncheckedError();
   batch.Put(family(kMeta), slice(kIdentityKey), slice(raw_bytes(identity))).PermitUncheckedError();

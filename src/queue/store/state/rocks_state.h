@@ -44,7 +44,7 @@
 #include "carillon/queue/store.h"
 #include "queue/store/damage/around_damage.h"
 #include "queue/store/damage/tables_apart.h"
-#include "queue/store/log/log.h"
+#include "queue/store/log/local_log.h"
 #include "queue/store/state/data_directory.h"
 #include "queue/store/state/flush_watch.h"
 #include "queue/store/state/record_keys.h"
@@ -65,9 +65,10 @@ class RocksState {
     std::uint32_t zero = 0;
   };
 
-  // Opens the state in the directory, and makes both if they are not there. Throws StoreError, with
-  // one line that names the directory.
-  RocksState(const std::string& path, const DiskStoreOptions& options);
+  // Opens the state in the directory. Makes both and their log if they are not there. Throws
+  // StoreError, with one line that names the directory.
+  RocksState(const std::string& path, const DiskStoreOptions& options,
+             const LogSource& logs = LocalLogs({}));
   ~RocksState();
   RocksState(const RocksState&) = delete;
   RocksState& operator=(const RocksState&) = delete;
@@ -175,7 +176,7 @@ class RocksState {
   };
 
   void open(const DiskStoreOptions& options);
-  void check_format();
+  void check_format(const LogSource& logs);
   void check_bodies();
   void begin_flush(std::uint32_t chain, bool wait);
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
@@ -185,7 +186,7 @@ class RocksState {
   std::unique_ptr<rocksdb::Iterator> scan_beneath(Family family, std::string_view from,
                                                   std::string_view to) const;
   bool is_named(Family family, std::string_view key) const;
-  void make();
+  void make(const LogSource& logs);
   LogPosition position_in_files() const;
   rocksdb::Status write(rocksdb::WriteBatch& batch, const std::function<void()>& then);
   void keep_small_records(std::string_view change);
