@@ -38,6 +38,8 @@ constexpr std::int64_t kQuantum = 300'000;
 constexpr std::int64_t kRound = 5'000'000;
 // While a checkpoint is made, or clients wait for room, the store is asked about it this often.
 constexpr std::uint64_t kStorePollNs = 5'000'000;
+// A log that lies elsewhere may take a second to say that it is unavailable.
+constexpr queue::QuickSync kNeverInPlace{.alone = {}, .among = {}};
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 constexpr std::string_view kFullOfHttp =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
@@ -95,9 +97,12 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       memory_warnings_(options.engine),
       pusher_(
           io_, service_, [this] { return durable(); }, options.push),
-      commit_(store, options.sync, [this](const queue::CommitReport& report) {
-        asio::post(io_, [this, report] { on_report(report); });
-      }) {
+      commit_(
+          store, options.sync,
+          [this](const queue::CommitReport& report) {
+            asio::post(io_, [this, report] { on_report(report); });
+          },
+          store.is_shared() ? kNeverInPlace : queue::QuickSync()) {
   service_.set_pusher(&pusher_);
   service_.set_durable([this] { return durable(); });
   pusher_.on_tried([this](queue::ClientId client, const push::PostResult& result) {
@@ -132,14 +137,15 @@ EventLoop::~EventLoop() {
   for (const auto& connection : open_connections()) connection->abort();
 }
 
-int EventLoop::run() {
+EventLoop::End EventLoop::run() {
   await_signal();
   service_.refuses_puts(read_clocks());  // logs it if the disk is nearly full
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
-  while (!failed_ && (!stopping_ || !pusher_.is_idle())) turn();
+  while (!failed_ && !deposed_ && (!stopping_ || !pusher_.is_idle())) turn();
   end();
-  return failed_ ? 1 : 0;
+  if (deposed_) return End::kDeposed;
+  return failed_ ? End::kFailed : End::kSignal;
 }
 
 // --- One turn.
@@ -162,9 +168,10 @@ void EventLoop::turn() {
   pusher_.work();
   clock_steps_.observe(engine_);
   schedule_log_.observe(engine_, service_.last_now().mono_ns);
+  append_barrier();
   commit();
   look_at_store();
-  if (failed_) return;
+  if (failed_ || deposed_) return;
   service_.renew_reserve();
   memory_warnings_.observe(read_mono(), engine_);
   look_for_durable();
@@ -230,8 +237,9 @@ std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto stalls = stalls_.next_wakeup();
   const std::uint64_t soonest = std::min({engine.value_or(UINT64_MAX), stalls.value_or(UINT64_MAX),
                                           service_.feed().next_wakeup(), service_.next_save()});
-  const bool waits_for_store =
-      !waiting_for_store_.empty() || service_.long_changes().has_work() || pusher_.has_work();
+  const Barrier* const barrier = service_.barrier();
+  const bool waits_for_store = !waiting_for_store_.empty() || service_.long_changes().has_work() ||
+                               pusher_.has_work() || (barrier != nullptr && barrier->is_wanted());
   if (!service_.checkpoint().pending() && !waits_for_store) return soonest;
   return std::min(read_mono() + kStorePollNs, soonest);
 }
@@ -281,6 +289,19 @@ void EventLoop::deliver(std::uint64_t until_ns) {
       pusher_.deliver(delivery);
     }
     deliveries_.pop_front();
+  }
+}
+
+// Runs when the commands of the turn have run.
+void EventLoop::append_barrier() {
+  const Barrier* const barrier = service_.barrier();
+  if (barrier == nullptr || !barrier->is_wanted()) return;
+  try {
+    engine_.append_barrier();
+  } catch (const queue::StoreError& error) {
+    // The replies wait, and the next turn tries again.
+    if (engine_failures_.pass(read_mono()))
+      spdlog::error("replies wait, because the store takes nothing: {}", error.what());
   }
 }
 
@@ -339,7 +360,16 @@ void EventLoop::read_on(std::uint64_t until_ns) {
 
 // A report wakes the loop, and the turn's flush sends the replies that have become durable.
 void EventLoop::on_report(const queue::CommitReport& report) {
-  fail(report.failure);
+  switch (report.commit) {
+    case queue::Commit::kDone:
+      return is_available();
+    case queue::Commit::kUnavailable:
+      return is_unavailable(report.why);
+    case queue::Commit::kDeposed:
+      return depose(report.why);
+    case queue::Commit::kFailed:
+      return fail(report.why);
+  }
 }
 
 // Gives each body to the connection that waits for it, if the connection is still there.

@@ -94,8 +94,14 @@ class EventLoop final : private Connection::Owner {
 
   const queue::Engine& engine() const { return engine_; }
 
-  // Serves until a signal, or until the store has failed. Returns the exit code of the process.
-  int run();
+  // Why it has ended.
+  enum class End {
+    kSignal,   // every reply has left, as far as clients read
+    kFailed,   // the store has failed: what the disk holds is unknown
+    kDeposed,  // another server owns the shared log: the store must be opened anew
+  };
+  // Serves until then.
+  End run();
 
  private:
   // From Connection::Owner:
@@ -132,8 +138,12 @@ class EventLoop final : private Connection::Owner {
   void read_on(std::uint64_t until_ns);
   std::optional<std::uint64_t> next_wakeup() const;
 
+  void append_barrier();
   void look_at_store();
   void fail(const std::string& why);
+  void depose(const std::string& why);
+  void is_unavailable(const std::string& why);
+  void is_available();
   void on_report(const queue::CommitReport& report);
   void on_bodies();
   void on_socket(Acceptor::Socket socket, Speaks protocol, bool has_tls);
@@ -191,6 +201,7 @@ class EventLoop final : private Connection::Owner {
   ConnectionList shaking_{&Connection::is_shaking_hands};
   bool stopping_ = false;
   bool failed_ = false;
+  bool deposed_ = false;
   base::LogThrottle refusals_;
   base::LogThrottle engine_failures_;
   base::LogThrottle stalled_;

@@ -97,8 +97,31 @@ void EventLoop::fail(const std::string& why) {
       why);
 }
 
+// Another server has the jobs now, so nothing is answered: it answers the clients when they have
+// connected again.
+void EventLoop::depose(const std::string& why) {
+  spdlog::warn("another server owns the jobs now: {}; {} connections are closed without an answer",
+               why, connections_.size());
+  deposed_ = true;
+}
+
+void EventLoop::is_unavailable(const std::string& why) {
+  spdlog::error(
+      "the log is unavailable: {}; replies wait, and new commands are refused after 2 s; trying "
+      "again",
+      why);
+  service_.set_unavailable_since(read_mono());
+}
+
+void EventLoop::is_available() {
+  if (!service_.is_unavailable()) return;
+  spdlog::info("the log is available again");
+  service_.set_unavailable_since(std::nullopt);
+}
+
 void EventLoop::end() {
   for (const auto& acceptor : acceptors_) acceptor->stop();
+  if (deposed_) return;  // the destructor closes the connections
   if (!failed_) close_engine();
   if (failed_) refuse_what_is_not_durable();
   hang_up(failed_ ? kPatienceAfterFailure : kPatience);

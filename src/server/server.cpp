@@ -289,7 +289,7 @@ int run_server(const ServerOptions& options) {
     log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
     if (tls) log_certificate(*tls);
     announce(listening, options);
-    if (loop.run() != 0 || !close(store)) return 1;
+    if (loop.run() != EventLoop::End::kSignal || !close(store)) return 1;
     spdlog::info("stopped");
     return 0;
   } catch (const queue::StoreError& error) {

@@ -55,7 +55,9 @@ Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
       long_changes_(engine),
       requests_in_flight_(memory_),
       first_answers_(memory_),
-      feed_(*this) {}
+      feed_(*this) {
+  if (store.is_shared()) barrier_.emplace(engine);
+}
 
 std::size_t Service::free_memory() const {
   if (!is_out_of_memory()) return memory_.free();

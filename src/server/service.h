@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "server/api/tokens.h"
 #include "server/beanstalk/command.h"
 #include "server/data_directory.h"
+#include "server/net/barrier.h"
 #include "server/net/bodies.h"
 #include "server/net/checkpoint_lease.h"
 #include "server/net/memory_pool.h"
@@ -132,6 +134,17 @@ class Service {
   // set_durable() every change counts as durable.
   queue::Sequence durable() const { return durable_ ? durable_() : UINT64_MAX; }
   void set_durable(std::function<queue::Sequence()> durable) { durable_ = std::move(durable); }
+  // What every reply waits for. Null: the log of the store is not shared.
+  Barrier* barrier() { return barrier_ ? &*barrier_ : nullptr; }
+  const Barrier* barrier() const { return barrier_ ? &*barrier_ : nullptr; }
+  // Since when, by the monotonic clock, the shared log takes nothing; none: it does.
+  void set_unavailable_since(std::optional<std::uint64_t> ns) { unavailable_since_ = ns; }
+  bool is_unavailable() const { return unavailable_since_.has_value(); }
+  // Returns true if new commands must be refused, because the log has taken nothing for 2 s. They
+  // may be tried again.
+  bool refuses_commands() const {
+    return unavailable_since_ && last_now_.mono_ns >= *unavailable_since_ + kPatienceNs;
+  }
   // Null: nothing is pushed (in tests).
   push::Pusher* pusher() { return pusher_; }
   void set_pusher(push::Pusher* pusher) { pusher_ = pusher; }
@@ -192,6 +205,8 @@ class Service {
   void report_cut_reply(std::string_view why);
 
  private:
+  static constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+
   bool store_is_full();
 
   queue::Engine& engine_;
@@ -216,6 +231,8 @@ class Service {
   RequestsInFlight requests_in_flight_;
   IdempotencyCache first_answers_;
   std::function<queue::Sequence()> durable_;
+  std::optional<Barrier> barrier_;
+  std::optional<std::uint64_t> unavailable_since_;
   Feed feed_;
   push::Pusher* pusher_ = nullptr;
   // What was used of memory_ in the last turn before the reserve was given up.

@@ -39,6 +39,8 @@ class GatedStore final : public MemoryStore {
     changed_.notify_all();
     changed_.wait(lock, [this] { return open_ || let_ > 0; });
     if (!open_) --let_;
+    if (failure_ && commit_ == Commit::kUnavailable) throw LogUnavailable(*failure_);
+    if (failure_ && commit_ == Commit::kDeposed) throw Deposed(*failure_);
     if (failure_) throw StoreError(*failure_);
     return covered;
   }
@@ -65,9 +67,14 @@ class GatedStore final : public MemoryStore {
     open_ = true;
     changed_.notify_all();
   }
-  void fail(const std::string& why) {
+  void fail(const std::string& why, Commit commit = Commit::kFailed) {
     const std::lock_guard lock(mutex_);
     failure_ = why;
+    commit_ = commit;
+  }
+  void sync_again() {
+    const std::lock_guard lock(mutex_);
+    failure_.reset();
   }
   void fail_writes(const std::string& why) {
     const std::lock_guard lock(mutex_);
@@ -95,6 +102,7 @@ class GatedStore final : public MemoryStore {
   int let_ = 0;
   bool open_ = false;
   std::optional<std::string> failure_;  // how syncs fail
+  Commit commit_ = Commit::kFailed;
   std::optional<std::string> write_failure_;
 };
 
@@ -154,7 +162,7 @@ TEST_F(GroupCommitTest, AcknowledgesNothingBeforeItIsSynced) {
   store_.let(1);
   const CommitReport report = reports_.wait_for(1).front();
   EXPECT_EQ(report.acknowledgeable, 1u);
-  EXPECT_EQ(report.failure, "");
+  EXPECT_EQ(report.why, "");
   EXPECT_EQ(commit.acknowledgeable(), 1u);
   EXPECT_NE(reports_.last_thread(), std::this_thread::get_id());
 }
@@ -247,7 +255,7 @@ TEST_F(GroupCommitTest, ReportsAFailureOnceAndNeverSyncsAgain) {
   commit.request(store_.append({}));
   const CommitReport report = reports_.wait_for(2).back();
   EXPECT_EQ(report.acknowledgeable, 1u);
-  EXPECT_EQ(report.failure, "the disk is gone");
+  EXPECT_EQ(report.why, "the disk is gone");
   EXPECT_TRUE(commit.failed());
   for (int i = 0; i < 5; ++i) commit.request(store_.append({}));
   commit.close();
@@ -263,7 +271,7 @@ TEST_F(GroupCommitTest, RefusesWhatArrivedDuringASyncThatFails) {
   commit.request(store_.append({}));
   store_.fail("the disk is gone");
   store_.let_all();
-  EXPECT_EQ(reports_.wait_for(1).back().failure, "the disk is gone");
+  EXPECT_EQ(reports_.wait_for(1).back().why, "the disk is gone");
   commit.close();
   EXPECT_EQ(commit.acknowledgeable(), 0u);
   EXPECT_EQ(store_.syncs(), 1);
@@ -279,13 +287,64 @@ TEST_F(GroupCommitTest, ReportsAFailureInPlaceFromWithinTheRequest) {
   store_.fail("the disk is gone");
   commit.request(store_.append({}));
   ASSERT_EQ(reports_.count(), 5u);
-  EXPECT_EQ(reports_.wait_for(5).back().failure, "the disk is gone");
+  EXPECT_EQ(reports_.wait_for(5).back().why, "the disk is gone");
   EXPECT_EQ(reports_.wait_for(5).back().acknowledgeable, 4u);
   EXPECT_EQ(reports_.last_thread(), std::this_thread::get_id());
   commit.request(store_.append({}));
   commit.close();
   EXPECT_EQ(reports_.count(), 5u);
   EXPECT_EQ(store_.syncs(), 5);
+}
+
+TEST_F(GroupCommitTest, TriesAgainUntilAnUnavailableLogTakesItAndReportsOnlyTheChange) {
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kNeverInPlace);
+  store_.let_all();
+  store_.fail("no database", Commit::kUnavailable);
+  commit.request(store_.append({}));
+  store_.wait_for_sync(3);
+  const CommitReport unavailable = reports_.wait_for(1).back();
+  EXPECT_EQ(unavailable.commit, Commit::kUnavailable);
+  EXPECT_EQ(unavailable.why, "no database");
+  EXPECT_EQ(unavailable.acknowledgeable, 0u);
+  EXPECT_FALSE(commit.failed());
+  commit.request(store_.append({}));
+  EXPECT_EQ(reports_.count(), 1u);
+  store_.sync_again();
+  const CommitReport done = reports_.wait_for(2).back();
+  EXPECT_EQ(done.commit, Commit::kDone);
+  EXPECT_EQ(done.why, "");
+  EXPECT_EQ(done.acknowledgeable, 2u);
+}
+
+TEST_F(GroupCommitTest, TheThreadTriesAgainWhatASyncInPlaceHasFoundUnavailable) {
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kInPlace);
+  for (std::size_t i = 1; i <= 4; ++i) {
+    commit.request(store_.append({}));
+    reports_.wait_for(i);
+  }
+  store_.fail("no database", Commit::kUnavailable);
+  commit.request(store_.append({}));
+  ASSERT_EQ(reports_.count(), 5u);
+  EXPECT_EQ(reports_.wait_for(5).back().commit, Commit::kUnavailable);
+  store_.sync_again();
+  EXPECT_EQ(reports_.wait_for(6).back().acknowledgeable, 5u);
+}
+
+TEST_F(GroupCommitTest, ReportsOnceThatAnotherServerOwnsTheLogAndNeverSyncsAgain) {
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kNeverInPlace);
+  store_.let_all();
+  store_.fail("node B has claimed epoch 7", Commit::kDeposed);
+  commit.request(store_.append({}));
+  const CommitReport report = reports_.wait_for(1).back();
+  EXPECT_EQ(report.commit, Commit::kDeposed);
+  EXPECT_EQ(report.why, "node B has claimed epoch 7");
+  EXPECT_TRUE(commit.failed());
+  commit.request(store_.append({}));
+  commit.close();
+  EXPECT_EQ(store_.syncs(), 1);
+  EXPECT_EQ(reports_.count(), 1u);
+  EXPECT_EQ(commit.acknowledgeable(), 0u);
 }
 
 TEST_F(GroupCommitTest, EveryAcknowledgesAtOnceAndSyncsLater) {
@@ -321,7 +380,7 @@ TEST_F(GroupCommitTest, EveryAcknowledgesNothingAfterAFailure) {
   store_.let_all();
   GroupCommit commit(store_, SyncPolicy::every(1ms), reports_.sink());
   commit.request(store_.append({}));
-  EXPECT_EQ(reports_.wait_for(1).back().failure, "the disk is gone");
+  EXPECT_EQ(reports_.wait_for(1).back().why, "the disk is gone");
   commit.request(store_.append({}));
   EXPECT_EQ(commit.acknowledgeable(), 1u);
   commit.close();
@@ -363,7 +422,7 @@ TEST_F(GroupCommitTest, AFailedWriteIsNotAcknowledgedAndIsReportedOnce) {
     commit.request(store_.append({}));
     EXPECT_EQ(commit.acknowledgeable(), written);
     EXPECT_TRUE(commit.failed());
-    EXPECT_EQ(reports_.wait_for(before + 1).back().failure, "the disk is gone");
+    EXPECT_EQ(reports_.wait_for(before + 1).back().why, "the disk is gone");
     const int syncs = store_.syncs();
     commit.request(store_.append({}));
     commit.close();
@@ -394,7 +453,7 @@ TEST_F(GroupCommitTest, CloseReportsThatItFailed) {
   store_.fail("the disk is gone");
   store_.let_all();
   commit.close();
-  EXPECT_EQ(reports_.wait_for(1).back().failure, "the disk is gone");
+  EXPECT_EQ(reports_.wait_for(1).back().why, "the disk is gone");
   EXPECT_EQ(reports_.count(), 1u);
 }
 
@@ -429,7 +488,7 @@ TEST(GroupCommitStress, AcknowledgesEverythingInOrder) {
     Sequence last = 0;
     for (const CommitReport& report : reports.wait_for(0)) {
       EXPECT_GE(report.acknowledgeable, last);
-      EXPECT_EQ(report.failure, "");
+      EXPECT_EQ(report.why, "");
       last = report.acknowledgeable;
     }
   }

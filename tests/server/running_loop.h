@@ -130,19 +130,20 @@ class RunningLoop : public ::testing::Test {
     }
     options.beanstalk.tokens = tokens;
     loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options, nullptr, tokens);
-    thread_ = std::thread([this] { exit_code_ = loop_->run(); });
+    thread_ = std::thread([this] { end_ = loop_->run(); });
   }
 
-  // Waits until the loop ends, and returns its exit code.
-  int exit_code() {
+  using End = EventLoop::End;
+  // Waits until the loop ends, and returns why it has ended.
+  End end() {
     thread_.join();
     loop_.reset();
-    return exit_code_;
+    return end_;
   }
 
-  int terminate() {
+  End terminate() {
     ::kill(::getpid(), SIGTERM);
-    return exit_code();
+    return end();
   }
 
   void TearDown() override {
@@ -156,7 +157,7 @@ class RunningLoop : public ::testing::Test {
   beanstalk::BreakableStore store_;
   std::unique_ptr<EventLoop> loop_;
   std::thread thread_;
-  int exit_code_ = -1;
+  End end_ = End::kSignal;
 };
 
 }  // namespace carillon::server

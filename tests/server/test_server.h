@@ -39,6 +39,12 @@ class BreakableStore : public queue::MemoryStore {
   std::atomic<int> asked = 0;
   std::atomic<bool> syncs_fail = false;  // atomic, because another thread may sync
   std::atomic<bool> syncs_wait = false;
+  std::atomic<int> let = 0;          // how many waiting syncs may end
+  std::atomic<int> syncs_begun = 0;  // each covers what was appended when it began
+  // Other servers read its log.
+  bool shared = false;
+  std::atomic<bool> is_unavailable = false;
+  std::atomic<bool> is_deposed = false;
 
   // A write in the background fails.
   void fail() {
@@ -56,10 +62,15 @@ class BreakableStore : public queue::MemoryStore {
     return !is_full;
   }
   queue::Sequence sync() override {
-    while (syncs_wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const queue::Sequence covered = MemoryStore::sync();
+    ++syncs_begun;
+    while (syncs_wait && !may_end()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (syncs_fail) throw queue::StoreError("input/output error");
-    return MemoryStore::sync();
+    if (is_unavailable) throw queue::LogUnavailable("no database");
+    if (is_deposed) throw queue::Deposed("node B has claimed epoch 2");
+    return covered;
   }
+  bool is_shared() const override { return shared; }
   void write() override {
     if (syncs_fail) throw queue::StoreError("input/output error");
   }
@@ -85,6 +96,11 @@ class BreakableStore : public queue::MemoryStore {
   }
 
  private:
+  bool may_end() {
+    int left = let;
+    return left > 0 && let.compare_exchange_strong(left, left - 1);
+  }
+
   std::atomic<bool> failed_ = false;
   std::function<void()> on_failure_;
 };

@@ -73,7 +73,7 @@ TEST_F(TurnsTest, SigtermEndsAKickAndItsAnswerCountsWhatWasKicked) {
   put_far(greedy, kJobs);
   greedy.send("kick 1000000\r\n");
   std::this_thread::sleep_for(milliseconds(2));
-  EXPECT_EQ(terminate(), 0);
+  EXPECT_EQ(terminate(), End::kSignal);
   const std::string answer = greedy.read_line();
   ASSERT_TRUE(answer.starts_with("KICKED ")) << answer;
   queue::Engine engine(store_, {}, {.utc_ns = read_ns(CLOCK_REALTIME), .mono_ns = 0});

@@ -133,6 +133,10 @@ class Engine : public EngineJobs,
   // it, so the answer waits until that append is durable.
   Sequence last_sequence() const;
 
+  // Appends a change of nothing, so that what waits for an append need not wait for a command.
+  // Throws StoreError.
+  void append_barrier();
+
   // Stores exact watermarks, so that after a clean shutdown the ids go on without a gap.
   void close();
 

@@ -27,7 +27,8 @@
 //
 // Errors. After a failed sync or write nobody knows what the disk holds, and a later sync that
 // succeeds does not show it. So there is no later sync: the failure is reported once, and
-// acknowledgeable() does not move any more.
+// acknowledgeable() does not move any more. The same holds once another server owns the log. But
+// while a log that lies elsewhere is unavailable, nothing is lost: the thread tries again.
 //
 // Thread safety: one thread makes, owns and destroys a GroupCommit, and calls `request` and
 // `close`. Any thread may call the other methods.
@@ -68,16 +69,28 @@ struct QuickSync {
   std::chrono::nanoseconds among = std::chrono::microseconds(200);
 };
 
+// What has become of a sync or a write.
+enum class Commit : std::uint8_t {
+  kDone,
+  // The log takes nothing now (LogUnavailable). Reported once, until one is done again.
+  kUnavailable,
+  // Another server owns the log (Deposed). No other report follows.
+  kDeposed,
+  // Nobody knows what the disk holds. No other report follows.
+  kFailed,
+};
+
 struct CommitReport {
+  Commit commit = Commit::kDone;
   Sequence acknowledgeable = 0;
-  // Why a sync or a write failed; no other report follows then. Empty if nothing failed.
-  std::string failure;
+  // Why it is not done. Empty if it is.
+  std::string why;
 };
 
 class GroupCommit {
  public:
-  // Called when acknowledgeable() has grown outside of `request`, and when a sync or a write has
-  // failed. The call comes from another thread, or from within `request` or `close`. It must not
+  // Called when acknowledgeable() has grown outside of `request`, and when a sync or a write is not
+  // done. The call comes from another thread, or from within `request` or `close`. It must not
   // call `request` or `close`, and must not throw.
   using OnReport = std::function<void(const CommitReport&)>;
 
@@ -100,7 +113,7 @@ class GroupCommit {
   Sequence acknowledgeable() const noexcept {
     return acknowledgeable_.load(std::memory_order_acquire);
   }
-  // Returns true if a sync or a write has failed.
+  // Returns true if no sync will follow: one has failed, or another server owns the log.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
 
   // Makes durable what was requested, whatever the policy, and ends the thread. Later requests are
@@ -133,7 +146,7 @@ class GroupCommit {
   void run();
   void sync(Lock& lock);
   template <typename Action>
-  void or_fail(Lock& lock, Action action);
+  bool attempt(Lock& lock, Action action);
   void report(Lock& lock);
 
   Store& store_;
@@ -154,8 +167,9 @@ class GroupCommit {
   Sequence durable_ = 0;
   bool syncing_ = false;  // a thread syncs, with mutex_ released; no other may sync meanwhile
   bool closing_ = false;
-  std::string failure_;
-  bool failure_reported_ = false;
+  Commit commit_ = Commit::kDone;    // what became of the last sync or write
+  Commit reported_ = Commit::kDone;  // what the last report said
+  std::string why_;
   Cost cost_;
 
   std::thread thread_;  // not started under SyncPolicy::os()

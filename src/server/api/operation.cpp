@@ -147,7 +147,8 @@ std::string text_of_fields(const Shape& shape, const void* from) {
 }
 
 void answer_at_once(RequestContext& x, const json::object& with) {
-  x.answer({.status = x.operation->status_of_answer(), .body = json::serialize(with)});
+  x.answer(
+      {.status = x.operation->status_of_answer(), .body = json::serialize(with), .at_once = true});
 }
 
 void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const void* answer,

@@ -51,6 +51,7 @@ inline constexpr ProblemKind kDamaged{500, "damaged", "What is stored is damaged
 inline constexpr ProblemKind kNoMemory{503, "no-memory", "The server is short of memory"};
 inline constexpr ProblemKind kNoSpace{503, "no-space", "The server is short of room for jobs"};
 inline constexpr ProblemKind kDraining{503, "draining", "The server takes no new jobs"};
+inline constexpr ProblemKind kUnavailable{503, "unavailable", "The server cannot write its log"};
 
 // A wrong field of a JSON body, or a wrong name in the query, whose pointer is ?name.
 struct FieldFault {
@@ -97,5 +98,10 @@ class Problem {
   std::vector<std::pair<std::string_view, std::string>> headers_;
   bool waits_ = true;
 };
+
+// Service::refuses_commands().
+inline Problem unavailable() {
+  return Problem(kUnavailable, "the log has taken nothing for 2 s; try again").at_once();
+}
 
 }  // namespace carillon::server

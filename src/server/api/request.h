@@ -58,8 +58,11 @@ struct Reply {
   std::string_view type = kJsonType;  // the type of the body; not sent without a body
   std::string body = {};
   std::vector<std::pair<std::string_view, std::string>> headers = {};
-  // The reply may leave when the store's appends up to this one are durable.
+  // The reply may leave when the store's appends up to this one are durable, and behind the barrier
+  // (ReplyQueue).
   queue::Sequence durable_at = 0;
+  // It waits for nothing, because it describes only this server at this moment.
+  bool at_once = false;
   std::optional<LargeReply> large = {};
 };
 

@@ -57,6 +57,7 @@ void RequestContext::require_tube_of(std::string_view what, std::string_view tub
 }
 
 void RequestContext::require_room() {
+  if (service_.refuses_commands()) throw unavailable();
   if (service_.draining()) throw Problem(kDraining, "the server is draining (SIGUSR1)");
   if (service_.is_out_of_memory()) {
     service_.report_out_of_memory(kSystemGivesNone);

@@ -4,7 +4,8 @@
 
 namespace carillon::server::beanstalk {
 Session::Session(Service& service)
-    : service_(service),
+    : Protocol(service.barrier()),
+      service_(service),
       client_(service.engine().connect()),
       caller_(service.tokens()),
       answers_(service, replies_),
@@ -95,8 +96,17 @@ void Session::carry_out_well_formed(const Command& command) {
   answers_.or_failure([&] {
     // Only good forms need a right: others are answered with an error, and change nothing.
     const bool is_asked_for = service_.tokens() != nullptr && command.form == Form::kGood;
-    if (!is_asked_for || !is_forbidden(command)) dispatch(command);
+    if (is_asked_for && is_forbidden(command)) return;
+    if (service_.refuses_commands() && command.verb != Verb::kQuit) return refuse_for_now(command);
+    dispatch(command);
   });
+}
+
+// The log of the server is unavailable.
+void Session::refuse_for_now(const Command& command) {
+  if (command.body == Command::Body::kCounted)
+    return discard_and_answer(command.bytes, failure_reply());
+  replies_.add_at_once(failure_reply());
 }
 
 // --- Commands that need more than one call of the engine.

@@ -126,6 +126,7 @@ class Session final : public Protocol {
   static bool appends_at_once(Verb verb);
 
   // The commands that are one call of the engine (session_verbs.cpp).
+  void refuse_for_now(const Command& command);
   void refuse_unknown(const Command& command);
   void remove(const Command& command);
   void bury(const Command& command);

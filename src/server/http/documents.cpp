@@ -31,7 +31,8 @@ void answer_file(RequestContext& x, const WebFile& file) {
                           {"ETag", tag},
                           {"Vary", "Accept-Encoding"},
                           {"Content-Security-Policy", std::string(kPolicy)},
-                          {"Cross-Origin-Opener-Policy", "same-origin"}}};
+                          {"Cross-Origin-Opener-Policy", "same-origin"}},
+              .at_once = true};
   const std::string_view known = x.request.header("if-none-match");
   if (known == "*" || known.find(tag) != std::string_view::npos) {
     reply.status = 304;

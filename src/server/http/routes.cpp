@@ -29,7 +29,7 @@ namespace {
 // The text for Prometheus.
 void scrape_on(RequestContext& x, const std::shared_ptr<metrics::Scrape>& scrape) {
   if (!scrape->look()) return x.later([scrape](RequestContext& then) { scrape_on(then, scrape); });
-  x.answer({.type = metrics::Exposition::kContentType, .body = scrape->text()});
+  x.answer({.type = metrics::Exposition::kContentType, .body = scrape->text(), .at_once = true});
 }
 
 void answer_metrics(RequestContext& x) {

@@ -22,7 +22,8 @@ constexpr std::size_t kMostUnread = 16 << 10;
 }  // namespace
 
 Session::Session(Service& service, const std::vector<std::string>& names)
-    : service_(service),
+    : Protocol(service.barrier()),
+      service_(service),
       names_(names),
       client_(service.engine().connect()),
       memory_(service.memory()),
@@ -176,7 +177,7 @@ void Session::look_at_size() {
     if (service_.is_out_of_memory() || bytes > service_.most_for_one())
       throw Problem(kNoMemory, fmt::format("there is no memory for a body of {} bytes", bytes));
   }
-  if (reader_.wants_continue()) replies_.add(0, "HTTP/1.1 100 Continue\r\n\r\n");
+  if (reader_.wants_continue()) replies_.add_at_once("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
 void Session::take_request() {
@@ -188,6 +189,9 @@ void Session::take_request() {
     keep_alive_ = request.keep_alive;
     require_size(match, request.body.size());
     check_tube(match);
+    const Operation* const row = match.route->operation;
+    if (service_.refuses_commands() && row != nullptr && row->rights.needs != Needs::kNothing)
+      throw unavailable();
     exchange_ = std::make_unique<RequestContext>(service_, client_, caller_, std::move(request));
     exchange_->names = std::move(match.names);
     exchange_->audited_as = match.route->audited_as;
@@ -346,15 +350,21 @@ void Session::refuse(const Problem& problem) {
               .type = kProblemJson,
               .body = problem.json(path_),
               .headers = problem.headers(),
-              .durable_at = problem.waits() ? service_.engine().last_sequence() : 0};
+              .durable_at = problem.waits() ? service_.engine().last_sequence() : 0,
+              .at_once = !problem.waits()};
   if (refused) refused->add_headers(reply.headers);
   if (reply.status == 503) reply.headers.emplace_back("Retry-After", "1");
   send(reply);
 }
 
 void Session::send(const Reply& reply) {
-  replies_.add(reply.durable_at, head_of(reply, keep_alive_, service_.now().utc_ns),
-               head_only_ ? std::string_view() : std::string_view(reply.body));
+  const std::string head = head_of(reply, keep_alive_, service_.now().utc_ns);
+  const std::string_view body = head_only_ ? std::string_view() : std::string_view(reply.body);
+  if (reply.at_once) {
+    replies_.add_at_once(std::string_view(head), body);
+  } else {
+    replies_.add(reply.durable_at, std::string_view(head), body);
+  }
   path_.clear();
   if (!std::exchange(head_only_, false) && reply.large) {
     large_ = reply.large;

@@ -53,7 +53,7 @@ class Protocol {
     kNothing,   // the session is closed, and uses no more
   };
 
-  Protocol() = default;
+  explicit Protocol(Barrier* barrier) : replies_(barrier) {}
   Protocol(const Protocol&) = delete;
   Protocol& operator=(const Protocol&) = delete;
   virtual ~Protocol() = default;

@@ -6,7 +6,7 @@
 //   socket.send(replies.sendable(store.sync()));         // now it may leave
 //
 // Strictly first in, first out: a reply that waits for no change still waits for the replies before
-// it.
+// it. If there is a barrier, each reply waits for it, unless it leaves at once.
 #pragma once
 
 #include <charconv>
@@ -18,17 +18,28 @@
 
 #include "carillon/queue/store.h"
 #include "carillon/require.h"
+#include "server/net/barrier.h"
 
 namespace carillon::server {
 
 class ReplyQueue {
  public:
+  // `barrier` must outlive the queue. Null: the log is not shared.
+  explicit ReplyQueue(Barrier* barrier = nullptr) : barrier_(barrier) {}
+
   // Appends one reply, made of strings and unsigned numbers. It may leave once `durable_at` is
-  // durable; 0: it waits for no change.
+  // durable (0: it waits for no change), and behind the barrier.
   template <class... Parts>
   void add(queue::Sequence durable_at, const Parts&... parts) {
     (append(parts), ...);
-    close_reply(durable_at);
+    close_reply(barrier_ == nullptr ? durable_at : barrier_->next());
+  }
+
+  // The same for a reply that describes no job and no tube: it waits only for those before it.
+  template <class... Parts>
+  void add_at_once(const Parts&... parts) {
+    (append(parts), ...);
+    close_reply(0);
   }
 
   // Goes on with the reply that was added last. Parts of it may have left.
@@ -78,6 +89,7 @@ class ReplyQueue {
   }
   void close_reply(queue::Sequence durable_at);
 
+  Barrier* barrier_;
   std::string buffer_;  // buffer_[head_, end) was not sent yet
   std::size_t head_ = 0;
   std::uint64_t base_ = 0;  // the position of buffer_[0]

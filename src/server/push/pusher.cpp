@@ -153,6 +153,7 @@ bool Pusher::deliver(const queue::Delivery& delivery) {
 
 void Pusher::take(Slot& slot, const queue::JobView& job) {
   slot.job = job;
+  if (service_.barrier() != nullptr) slot.job.durable_at = service_.barrier()->next();
   slot.state = Slot::State::kHeld;
   ++slot.target.in_flight;
   ++in_flight_;

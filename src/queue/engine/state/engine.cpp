@@ -272,6 +272,10 @@ Sequence Engine::last_sequence() const {
   return state_->appender.last_sequence();
 }
 
+void Engine::append_barrier() {
+  state_->appender.append();
+}
+
 void Engine::close() {
   state_->appender.close();
 }

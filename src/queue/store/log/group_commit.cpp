@@ -14,6 +14,8 @@ namespace {
 constexpr int kEnough = 4;
 // The newest sync weighs 1/kWeight in the average.
 constexpr int kWeight = 8;
+// What an unavailable log could not take is tried again after this.
+constexpr std::chrono::milliseconds kRetry{100};
 
 }  // namespace
 
@@ -39,8 +41,7 @@ void GroupCommit::request(Sequence up_to, Waiting waiting) {
   Lock lock(mutex_);
   if (failed() || closing_ || up_to <= requested_) return;
   if (policy_.mode != SyncPolicy::Mode::kAlways) {
-    or_fail(lock, [this] { store_.write(); });
-    if (failed()) return report(lock);
+    if (!attempt(lock, [this] { store_.write(); })) return report(lock);
     acknowledgeable_.store(up_to, std::memory_order_release);
   }
   const bool thread_rests = !syncing_ && requested_ <= durable_;
@@ -54,7 +55,9 @@ void GroupCommit::request(Sequence up_to, Waiting waiting) {
   }
   in_place_.fetch_add(1, std::memory_order_relaxed);
   sync(lock);
-  if (failed()) report(lock);
+  if (commit_ == Commit::kDone) return;  // the caller sees acknowledgeable() itself
+  changed_.notify_one();
+  report(lock);
 }
 
 void GroupCommit::run() {
@@ -64,48 +67,64 @@ void GroupCommit::run() {
     if (policy_.mode == SyncPolicy::Mode::kInterval) {
       changed_.wait_for(lock, policy_.interval, [this] { return closing_; });
     }
+    if (commit_ == Commit::kUnavailable)
+      changed_.wait_for(lock, kRetry, [this] { return closing_; });
     if (closing_) return;
     sync(lock);
-    if (failed() || policy_.mode == SyncPolicy::Mode::kAlways) report(lock);
+    report(lock);
     if (failed()) return;
   }
 }
 
-// Acts with the lock released. If two fail at once, the first failure is kept.
+// Acts with the lock released. Returns false if that is not done. If two fail at once, the first
+// failure is kept.
 template <typename Action>
-void GroupCommit::or_fail(Lock& lock, Action action) {
-  std::string failure;
+bool GroupCommit::attempt(Lock& lock, Action action) {
+  Commit commit = Commit::kDone;
+  std::string why;
   lock.unlock();
   try {
     action();
+  } catch (const LogUnavailable& error) {
+    commit = Commit::kUnavailable;
+    why = error.what();
+  } catch (const Deposed& error) {
+    commit = Commit::kDeposed;
+    why = error.what();
   } catch (const std::exception& error) {
-    failure = error.what();
-    if (failure.empty()) failure = "the sync failed";
+    commit = Commit::kFailed;
+    why = error.what();
+    if (why.empty()) why = "the sync failed";
   }
   lock.lock();
-  if (failure.empty() || failed()) return;
-  failure_ = std::move(failure);
-  failed_.store(true, std::memory_order_release);
+  if (failed()) return false;
+  commit_ = commit;
+  why_ = std::move(why);
+  failed_.store(commit == Commit::kDeposed || commit == Commit::kFailed, std::memory_order_release);
+  return commit == Commit::kDone;
 }
 
 void GroupCommit::sync(Lock& lock) {
   syncing_ = true;
   Sequence durable = 0;
   const auto began = std::chrono::steady_clock::now();
-  or_fail(lock, [&] { durable = store_.sync(); });
+  const bool done = attempt(lock, [&] { durable = store_.sync(); });
   const auto took = std::chrono::steady_clock::now() - began;
   syncing_ = false;
   syncs_.fetch_add(1, std::memory_order_relaxed);
-  if (failed()) return;
+  if (!done) return;
   cost_.add(took);
   durable_ = std::max(durable_, durable);
   if (durable_ > acknowledgeable()) acknowledgeable_.store(durable_, std::memory_order_release);
 }
 
-// A failure is reported once.
+// Under other policies than kAlways a sync acknowledges nothing new. What is not done is reported
+// once.
 void GroupCommit::report(Lock& lock) {
-  if (failed() && std::exchange(failure_reported_, true)) return;
-  const CommitReport report{acknowledgeable(), failure_};
+  const bool is_new = std::exchange(reported_, commit_) != commit_;
+  const bool acknowledges = commit_ == Commit::kDone && policy_.mode == SyncPolicy::Mode::kAlways;
+  if (!is_new && !acknowledges) return;
+  const CommitReport report{commit_, acknowledgeable(), why_};
   lock.unlock();
   on_report_(report);
   lock.lock();
@@ -122,7 +141,7 @@ void GroupCommit::close() {
   Lock lock(mutex_);
   if (failed() || requested_ <= durable_) return;
   sync(lock);
-  if (failed() || policy_.mode == SyncPolicy::Mode::kAlways) report(lock);
+  report(lock);
 }
 
 GroupCommit::Counts GroupCommit::counts() const noexcept {

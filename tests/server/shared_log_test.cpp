@@ -1,0 +1,228 @@
+// The server on a log that other servers read: no reply leaves before a window that was closed
+// after its command ran, an unavailable log loses nothing, and a deposed server answers nothing.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "running_loop.h"
+#include "server/net/clock.h"
+
+namespace carillon::server {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kPutHello = "put 0 0 60 5\r\nhello\r\n";
+
+std::string get_request(std::string_view path) {
+  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+}
+
+std::string post_request(std::string_view path, std::string_view body) {
+  return "POST " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n" +
+         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + std::string(body);
+}
+
+class SharedLog : public RunningLoop {
+ protected:
+  SharedLog() { store_.shared = true; }
+  void TearDown() override {
+    store_.syncs_wait = false;
+    store_.is_unavailable = false;
+    RunningLoop::TearDown();
+  }
+
+  template <class Condition>
+  static void await(Condition condition) {
+    while (!condition()) std::this_thread::sleep_for(milliseconds(1));
+  }
+  // Waits until this many syncs have begun since the test began to count them.
+  void await_syncs(int count) {
+    await([&] { return store_.syncs_begun >= counted_ + count; });
+  }
+  // From now on a sync ends only if the test lets it.
+  void hold_syncs() {
+    store_.syncs_wait = true;
+    counted_ = store_.syncs_begun;
+  }
+
+  // The command's reply does not leave while its sync is under way, and leaves when it has ended.
+  void expect_behind_a_sync(Peer& peer, std::string_view command, std::string_view reply) {
+    SCOPED_TRACE(command);
+    hold_syncs();
+    peer.send(command);
+    await_syncs(1);
+    EXPECT_FALSE(peer.has_input());
+    store_.syncs_wait = false;
+    EXPECT_EQ(peer.read(reply.size()), reply);
+    await([&] { return loop_is_idle(); });
+    while (peer.has_input()) peer.read(peer.bytes_to_read());
+  }
+
+  // Another connection gets an answer that waits for nothing, so every earlier turn is over.
+  bool loop_is_idle() {
+    Peer probe(http_);
+    return probe.say(get_request("/healthz"), "HTTP/1.1 200") == "HTTP/1.1 200";
+  }
+
+  int counted_ = 0;
+};
+
+TEST_F(SharedLog, EveryCommandOfTheLineIsAnsweredBehindASync) {
+  start();
+  Peer peer(tcp_);
+  for (const auto& [command, reply] : std::vector<std::pair<std::string_view, std::string_view>>{
+           {kPutHello, "INSERTED 1\r\n"},
+           {"use mail\r\n", "USING mail\r\n"},
+           {"use default\r\n", "USING default\r\n"},
+           {"watch mail\r\n", "WATCHING 2\r\n"},
+           {"ignore mail\r\n", "WATCHING 1\r\n"},
+           {"peek 1\r\n", "FOUND 1 5\r\nhello\r\n"},
+           {"peek 2\r\n", "NOT_FOUND\r\n"},
+           {"peek-ready\r\n", "FOUND 1 5\r\nhello\r\n"},
+           {"peek-delayed\r\n", "NOT_FOUND\r\n"},
+           {"peek-buried\r\n", "NOT_FOUND\r\n"},
+           {"stats\r\n", "OK "},
+           {"stats-job 1\r\n", "OK "},
+           {"stats-tube default\r\n", "OK "},
+           {"list-tubes\r\n", "OK "},
+           {"list-tube-used\r\n", "USING default\r\n"},
+           {"list-tubes-watched\r\n", "OK "},
+           {"reserve-with-timeout 0\r\n", "RESERVED 1 5\r\nhello\r\n"},
+           {"reserve-with-timeout-ms 1\r\n", "TIMED_OUT\r\n"},
+           {"touch 1\r\n", "TOUCHED\r\n"},
+           {"release 1 0 0\r\n", "RELEASED\r\n"},
+           {"reserve-job 1\r\n", "RESERVED 1 5\r\nhello\r\n"},
+           {"bury 1 0\r\n", "BURIED\r\n"},
+           {"kick 1\r\n", "KICKED 1\r\n"},
+           {"kick-job 1\r\n", "NOT_FOUND\r\n"},
+           {"pause-tube default 0\r\n", "PAUSED\r\n"},
+           {"reserve-jobs 2 timeout=0\r\n", "JOBS 1\r\n"},
+           {"delete-jobs 1\r\n1\r\n", "JOBS 1\r\n"},
+           {"delete 1\r\n", "NOT_FOUND\r\n"},
+       })
+    expect_behind_a_sync(peer, command, reply);
+}
+
+TEST_F(SharedLog, EveryRequestIsAnsweredBehindASyncIfItIsAboutJobs) {
+  start();
+  Peer peer(http_);
+  for (const auto& [request, reply] : std::vector<std::pair<std::string, std::string_view>>{
+           {post_request("/v1/tubes/mail/jobs", "{}"), "HTTP/1.1 201"},
+           {get_request("/v1/jobs/1"), "HTTP/1.1 200"},
+           {get_request("/v1/jobs/2"), "HTTP/1.1 404"},
+           {get_request("/v1/tubes"), "HTTP/1.1 200"},
+           {post_request("/v1/tubes/mail:pause", "{}"), "HTTP/1.1 204"},
+           {post_request("/v1/tubes/mail:reserve", "{}"), "HTTP/1.1 200"},
+           {get_request("/v1/audit"), "HTTP/1.1 200"},
+       })
+    expect_behind_a_sync(peer, request, reply);
+}
+
+TEST_F(SharedLog, WhatIsAboutTheServerAloneIsAnsweredAtOnce) {
+  start();
+  hold_syncs();
+  for (const auto& [request, reply] : std::vector<std::pair<std::string, std::string_view>>{
+           {get_request("/healthz"), "HTTP/1.1 200"},
+           {get_request("/readyz"), "HTTP/1.1 200"},
+           {get_request("/metrics"), "HTTP/1.1 200"},
+           {get_request("/v1/stats"), "HTTP/1.1 200"},
+           {get_request("/"), "HTTP/1.1 200"},
+       }) {
+    Peer peer(http_);
+    EXPECT_EQ(peer.say(request, reply), reply) << request;
+  }
+}
+
+// The sync that is under way was begun before the command ran. Since then another server may have
+// claimed the log.
+TEST_F(SharedLog, ASyncThatWasUnderWayIsNotEnough) {
+  start();
+  Peer producer(tcp_);
+  Peer reader(tcp_);
+  hold_syncs();
+  producer.send(kPutHello);
+  await_syncs(1);
+  reader.send("peek 1\r\n");
+  await([&] { return loop_is_idle(); });
+  ++store_.let;
+  EXPECT_EQ(producer.read(12), "INSERTED 1\r\n");
+  await_syncs(2);
+  await([&] { return loop_is_idle(); });
+  EXPECT_FALSE(reader.has_input());
+  ++store_.let;
+  EXPECT_EQ(reader.read(18), "FOUND 1 5\r\nhello\r\n");
+}
+
+TEST_F(SharedLog, ALogOfItsOwnKeepsNoReadWaiting) {
+  store_.shared = false;
+  start();
+  Peer producer(tcp_);
+  Peer reader(tcp_);
+  hold_syncs();
+  EXPECT_EQ(reader.say("peek 1\r\n", "NOT_FOUND\r\n"), "NOT_FOUND\r\n");
+  producer.send(kPutHello);
+  await_syncs(1);
+  EXPECT_EQ(reader.say("list-tube-used\r\n", "USING default\r\n"), "USING default\r\n");
+}
+
+TEST_F(SharedLog, ADeposedServerAnswersNothingAndClosesItsClients) {
+  start();
+  Peer producer(tcp_);
+  Peer reader(tcp_);
+  Peer http(http_);
+  Peer idle(tcp_);
+  hold_syncs();
+  producer.send(kPutHello);
+  reader.send("stats\r\n");
+  http.send(get_request("/v1/tubes"));
+  await_syncs(1);
+  await([&] { return loop_is_idle(); });
+  store_.is_deposed = true;
+  store_.syncs_wait = false;
+  EXPECT_EQ(end(), End::kDeposed);
+  for (Peer* const peer : {&producer, &reader, &http, &idle}) EXPECT_TRUE(peer->at_end());
+}
+
+TEST_F(SharedLog, AnUnavailableLogLosesNothingAndRefusesNewCommandsAfterTwoSeconds) {
+  start();
+  Peer producer(tcp_);
+  EXPECT_EQ(producer.say(kPutHello, "INSERTED 1\r\n"), "INSERTED 1\r\n");
+  store_.is_unavailable = true;
+  const std::uint64_t began = read_mono();
+  producer.send(kPutHello);
+  await([&] {
+    Peer late(tcp_);
+    late.send("list-tube-used\r\n");
+    std::this_thread::sleep_for(milliseconds(50));
+    return late.has_input() && late.read(16) == "INTERNAL_ERROR\r\n";
+  });
+  EXPECT_GE(read_mono() - began, 2'000'000'000U);
+  EXPECT_FALSE(producer.has_input());
+  Peer with_body(tcp_);
+  EXPECT_EQ(with_body.say(kPutHello, "INTERNAL_ERROR\r\n"), "INTERNAL_ERROR\r\n");
+  Peer http(http_);
+  http.send(post_request("/v1/tubes/mail/jobs", "{}"));
+  EXPECT_EQ(http.read_line(), "HTTP/1.1 503 Service Unavailable\r\n");
+  std::string head;
+  for (std::string line; (line = http.read_line()) != "\r\n" && !line.empty();) head += line;
+  EXPECT_NE(head.find("Retry-After: 1\r\n"), std::string::npos) << head;
+  Peer probe(http_);
+  EXPECT_EQ(probe.say(get_request("/healthz"), "HTTP/1.1 200"), "HTTP/1.1 200");
+  Peer ready(http_);
+  EXPECT_EQ(ready.say(get_request("/readyz"), "HTTP/1.1 503"), "HTTP/1.1 503");
+
+  store_.is_unavailable = false;
+  EXPECT_EQ(producer.read(12), "INSERTED 2\r\n");
+  EXPECT_EQ(with_body.say("peek 1\r\n", "FOUND 1 5\r\n"), "FOUND 1 5\r\n") << "its body was read";
+}
+
+}  // namespace
+}  // namespace carillon::server
