@@ -84,7 +84,7 @@ TEST(SimulatedDiskStoreTest, KeepsInTheLogWhatAFlushAfterAFailedOneHasNotWritten
   Random random(queue::seed_or(1));
   const queue::DiskStoreOptions small{
       .recent = 64 << 10, .log_bytes = 1 << 20, .log_segment_bytes = 8 << 10};
-  for (int trial = 0; trial < 100; ++trial) {
+  for (int trial = 0; trial < 25; ++trial) {
     Disk& disk = Disk::mount();
     std::uint64_t durable = 0;
     {
