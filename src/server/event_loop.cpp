@@ -61,7 +61,7 @@ std::string_view describe(RejectReason reason) {
     case RejectReason::kWrongToken:
       return "showed a wrong token";
     case RejectReason::kTls:
-      return "speaks TLS to a port without it (see --tls-cert)";
+      return "speaks TLS to a port without it (see carillon serve --tls-cert)";
     case RejectReason::kPlainText:
       return "speaks no TLS to a port that does";
     case RejectReason::kNoTls:
@@ -405,8 +405,8 @@ void EventLoop::on_socket(Acceptor::Socket socket, Speaks protocol, bool has_tls
     if (const auto held_back = refusals_.pass(read_mono())) {
       spdlog::warn("refused {} connections: {} are open, and {}", *held_back + 1,
                    connections_.size(),
-                   no_memory ? "there is no memory for more (see --memory)"
-                             : "no more are allowed (see --max-connections)");
+                   no_memory ? "there is no memory for more (see carillon serve --memory)"
+                             : "no more are allowed (see carillon serve --max-connections)");
     }
     if (has_tls) return;
     boost::system::error_code ignored;

@@ -74,7 +74,8 @@ void Service::report_out_of_memory(std::string_view why) {
   const auto held_back = refusals_.pass(last_now().mono_ns);
   if (!held_back) return;
   spdlog::warn(
-      "a command was answered OUT_OF_MEMORY: {}, see --memory ({} more such since the last line)",
+      "a command was answered OUT_OF_MEMORY: {}, see carillon serve --memory ({} more such since "
+      "the last line)",
       why, *held_back);
 }
 

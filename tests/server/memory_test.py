@@ -143,7 +143,7 @@ class MemoryTest(daemon.DataCase):
             "jobs are in memory, of",
             "answered OUT_OF_MEMORY: there are as many tubes",
             "answered OUT_OF_MEMORY: connections use",
-            "there is no memory for more (see --memory)",
+            "there is no memory for more (see carillon serve --memory)",
         ):
             self.assertIn(line, log)
         self.assertNotIn("the system gives no more memory", log)

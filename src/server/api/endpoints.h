@@ -48,8 +48,9 @@ inline constexpr std::size_t kMostSecrets = 8;
 template <>
 inline constexpr auto kFields<NewEndpoint> = fields(
     field<&NewEndpoint::name>("The endpoint.", {.form = &kNameForm}),
-    field<&NewEndpoint::url>("http or https; an address must be public, or in --push-allow.",
-                             {.least = 1, .most = push::kMostUrlBytes, .needed = true}),
+    field<&NewEndpoint::url>(
+        "http or https; an address must be public, or in `carillon serve --push-allow`.",
+        {.least = 1, .most = push::kMostUrlBytes, .needed = true}),
     field<&NewEndpoint::tube>("Whose jobs are pushed.", {.needed = true, .form = &kTubeForm}),
     field<&NewEndpoint::secrets>(
         "What signs; without them those it has stay, or one is made and told.",

@@ -95,8 +95,8 @@ void Session::check_host(const Request& request) const {
   const bool is_known = read && (read->is_address || is_name("localhost") ||
                                  std::any_of(names_.begin(), names_.end(), is_name));
   if (!is_known) {
-    throw Problem(kWrongHost, fmt::format("the server is not called \"{}\"; tell it so with "
-                                          "--http-name, if it is",
+    throw Problem(kWrongHost, fmt::format("the server is not called \"{}\"; if it is, see carillon "
+                                          "serve --http-name",
                                           name));
   }
 }

@@ -27,7 +27,8 @@ struct Network {
 Network parse_network(const std::string& text);
 
 // The end of the error message for an address that is not allowed.
-inline constexpr std::string_view kNotAllowed = "is not public, and not allowed (see --push-allow)";
+inline constexpr std::string_view kNotAllowed =
+    "is not public, and not allowed (see carillon serve --push-allow)";
 
 class AddressGuard {
  public:
