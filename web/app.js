@@ -1,7 +1,9 @@
 // The console: its pages by their addresses, and whether the server answers.
 import { Problem } from "./api.js";
-import { clock, h, swap } from "./dom.js";
+import { clock, h } from "./dom.js";
 import { live } from "./live.js";
+import { patch } from "./patch.js";
+import { untilFree } from "./patience.js";
 import { showAudit } from "./audit.js";
 import { showDead } from "./dead.js";
 import { showJob } from "./job.js";
@@ -41,7 +43,10 @@ async function show(isNew) {
   const view = {
     query: Object.fromEntries(new URLSearchParams(search)),
     isShown: () => mine === shown,
-    draw: (...content) => { if (mine === shown) swap(main, ...content); },
+    draw: async (...content) => {
+      if (!isNew) await untilFree();
+      if (mine === shown) patch(main, h("div", { "data-key": location.hash }, ...content));
+    },
     again: () => { if (mine === shown) show(false); },
   };
   let seconds = 0;
@@ -60,13 +65,9 @@ async function show(isNew) {
   if (seconds) timer = setTimeout(() => renew(mine), seconds * 1000);
 }
 
-// Draws the page anew, but not under a dialog, or while somebody types or chooses.
-function renew(mine) {
-  if (mine !== shown) return;
-  const busy = document.querySelector("dialog[open]") || document.hidden ||
-    document.activeElement.matches("input, select, textarea");
-  if (busy) timer = setTimeout(() => renew(mine), 1000);
-  else show(false);
+async function renew(mine) {
+  await untilFree();
+  if (mine === shown) show(false);
 }
 
 function showConnection() {

@@ -18,6 +18,7 @@ export async function showAudit(view) {
     "the server started"),
   actions.length ? h("section", { class: "card" }, table("Actions",
     ["when", "who", "action", "on", "outcome"], actions.map((one) => [
+      `${one.at} ${one.action} ${one.target}`,
       time(new Date(one.at).toISOString()), one.who, h("code", {}, one.action), one.target,
       one.outcome === "done" ? state("done") : one.outcome]))) :
     empty("Nobody has changed many jobs, a tube, a group or a schedule since the server started."));

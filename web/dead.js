@@ -38,7 +38,7 @@ export async function showDead(view) {
   button("Cancel all\u2026", all("cancel", "Cancel"), { class: "danger" })),
   told.reasons.length ? h("section", { class: "card" }, table("Reasons",
     ["reason", "jobs", "state", "oldest", "newest", "example", "actions"],
-    told.reasons.map((group) => [
+    told.reasons.map((group) => [textOf(group, "reason"),
       h("span", { title: textOf(group, "error") }, textOf(group, "reason")),
       count(group.jobs), state(group.dead === group.jobs ? "dead" : "buried"), time(group.oldest),
       time(group.newest), link("job", { id: group.example_id }, group.example_id),

@@ -1,7 +1,6 @@
 // Making elements, and numbers and times as people read them.
 //
 //   h("p", { class: "quiet" }, "due ", h("b", {}, until(job.due)))
-//   swap(list, ...rows);                // the focus stays on what has the same data-key
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -25,10 +24,10 @@ const seen = (children) => children.flat().map((child) =>
 function fill(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) made[name] = value;
     else made.setAttribute(name, value === true ? "" : READ.has(name) ? visible(value) : value);
   }
-  made.append(...seen(children).filter((child) => child !== null && child !== undefined));
+  made.append(...seen(children).filter((child) => (child ?? false) !== false));
   return made;
 }
 
@@ -37,12 +36,6 @@ export const h = (tag, attributes = {}, ...children) =>
 
 export const s = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
-
-export function swap(node, ...children) {
-  const key = node.contains(document.activeElement) && document.activeElement.dataset.key;
-  node.replaceChildren(...seen(children).filter(Boolean));
-  if (key) node.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
-}
 
 const numbers = new Intl.NumberFormat("en");
 
@@ -90,15 +83,17 @@ export function head(title, about, ...actions) {
     h("div", {}, h("h1", {}, title), h("p", {}, about)), h("div", { class: "row" }, ...actions));
 }
 
-// A table; `numbers` are the columns with numbers. Its rows are lists of cells.
+// A table; `numbers` are the columns with numbers. A row is [key, ...cells]; the key tells it from
+// other rows when the table is patched.
 export function table(caption, heads, rows, numbers = []) {
   const kind = (n) => ({ class: numbers.includes(n) ? "number" : null });
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption,
+    "data-key": caption },
     h("table", {},
       h("thead", {}, h("tr", {}, heads.map((name, n) => h("th", { scope: "col", ...kind(n) },
         name)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, n) => h("td", kind(n),
-        cell)))))));
+      h("tbody", {}, rows.map(([key, ...cells]) => h("tr", { "data-key": key },
+        cells.map((cell, n) => h("td", kind(n), cell)))))));
 }
 
 export const button = (text, onclick, attributes = {}) =>

@@ -14,7 +14,7 @@ function finder(query) {
       location.hash = address("job", key ? { tube, key } : { id });
     } }, input("id", "Id", { inputmode: "numeric", size: 10 }), h("span", {}, "or"),
   input("tube", "Tube", { size: 12 }), input("key", "Key"),
-  h("button", { class: "main", "data-key": "Find" }, "Find"));
+  h("button", { class: "main" }, "Find"));
 }
 
 function story(job) {

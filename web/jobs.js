@@ -27,7 +27,7 @@ function filterForm(query, names) {
   input("key_prefix", "Key begins with"),
   input("due_after", "Due after", { placeholder: "2030-01-31T12:00Z", size: 18 }),
   input("due_before", "Due before", { placeholder: "2030-01-31T13:00Z", size: 18 }),
-  h("button", { class: "main", "data-key": "Show" }, "Show"));
+  h("button", { class: "main" }, "Show"));
 }
 
 async function move(filter) {
@@ -62,7 +62,8 @@ export async function showJobs(view) {
     filterForm(query, names),
     page.jobs.length ? h("section", { class: "card" }, table("Jobs",
       ["job", "state", "due", "key", "group", "priority", "failed", "bytes"],
-      page.jobs.map((job) => [link("job", { id: job.id }, job.id), state(job.state), time(job.due),
+      page.jobs.map((job) => [job.id,
+        link("job", { id: job.id }, job.id), state(job.state), time(job.due),
         job.key ?? job.key_base64 ?? "", job.group ?? job.group_base64 ?? "", count(job.priority),
         count(job.failed_attempts), count(job.body_bytes)]), [5, 6, 7])) :
       empty("No job is like this."),

@@ -46,8 +46,9 @@ function groupTable(view, tube, { groups, next_page_token: next }) {
   return h("section", { class: "card" }, h("h2", {}, `Groups of tube ${tube}`),
     groups.length ? table("Groups",
       ["group", "ready", "reserved", "weight", "at once", "rate", "action"],
-      groups.map((group) => [group.name === undefined ? `${group.name_base64} (Base64)` :
-        link("jobs", { tube, group: group.name }, group.name),
+      groups.map((group) => [group.name ?? group.name_base64,
+        group.name === undefined ? `${group.name_base64} (Base64)` :
+          link("jobs", { tube, group: group.name }, group.name),
         count(group.jobs.ready), count(group.jobs.reserved), count(group.weight),
         group.limits.max_running ? count(group.limits.max_running) : "none",
         rateText(group.limits.rate),
@@ -74,7 +75,7 @@ export async function showLimits(view) {
   groups ? groupTable(view, chosen, groups) : null,
   rows.length ? h("section", { class: "card" }, table("Limits of tubes",
     ["tube", "running", "at once", "rate", "puts", "groups", "retries", "dead kept", "action"],
-    rows.map((tube) => [
+    rows.map((tube) => [tube.name,
       link("jobs", { tube: tube.name }, tube.name), count(tube.jobs.reserved),
       tube.limits.max_running ? count(tube.limits.max_running) : "none",
       rateText(tube.limits.rate), rateText(tube.limits.put_rate),

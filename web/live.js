@@ -17,7 +17,6 @@ const seconds = (n) => new Promise((resolve) => setTimeout(resolve, n * 1000));
 
 // Returns when somebody may see the page. A hidden page holds no connection: a browser has only six
 // for one server.
-// has only six for one server.
 const isSeen = () => new Promise((resolve) => {
   if (!document.hidden) return resolve();
   document.addEventListener("visibilitychange", () => resolve(), { once: true });

@@ -1,6 +1,7 @@
 // Plots, drawn by uPlot: lines over the last minutes, and bars. A plot is made once and gets new
 // data. It has its text beside it, and tells its values where the pointer or the arrow keys point.
 import { h, s } from "./dom.js";
+import { kept } from "./patch.js";
 
 const { uPlot } = window;
 const HEIGHT = 170;
@@ -29,7 +30,7 @@ function roundUp(most) {
 // that, or the data, have changed. It shows what is pointed at, and returns it in words.
 class Plot {
   constructor(key, { series, splits, values, show, step, sync, tell }) {
-    this.box = h("div", { class: "plot", role: "slider", tabindex: 0, "data-key": key });
+    this.box = h("div", { class: "plot", role: "slider", tabindex: 0 });
     this.ends = [0, 1];
     this.tell = tell;
     const text = { stroke: color("quiet"), font: FONT, ticks: { show: false } };
@@ -161,7 +162,7 @@ export function linePlot(title, lines, show, seconds = 300) {
   const now = lines.map(({ name, points }) => `${name} ${plot.text(points.at(-1)?.[1])}`);
   plot.draw(`${title}, the last ${seconds / 60} minutes; now ${now.join(", ")}`, [-seconds, 0],
     align(lines, seconds));
-  return plot.card;
+  return kept(plot.card);
 }
 
 function barsOf(key) {
@@ -198,5 +199,5 @@ export function barPlot(key, label, bars, show) {
   plot.draw(label, [-0.5, bars.length - 0.5],
     [bars.map((_, n) => n), those(false), those(true)]);
   plot.chart.redraw(false, true);  // the names, which uPlot keeps for the same ends
-  return plot.all;
+  return kept(plot.all);
 }

@@ -30,7 +30,7 @@ function actions(view, one) {
 
 function card(view, one) {
   const zone = one.time_zone || "UTC";
-  return h("section", { class: "card" },
+  return h("section", { class: "card", "data-key": one.name },
     h("div", { class: "head" }, h("div", {}, h("h2", {}, one.name, " ",
       one.paused ? h("span", { class: "state dead" }, "paused") : ""),
     h("p", {}, rule(one), ", into tube ", link("jobs", { tube: one.job.tube }, one.job.tube))),

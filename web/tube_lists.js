@@ -10,21 +10,18 @@ const IN_A_LIST = 100;
 export function tubeField(label, choices, chosen, attributes) {
   if (choices.length <= IN_A_LIST) {
     return field(label, h("select", attributes, choices.map(([value, text]) =>
-      h("option", { value, selected: value === chosen }, text))));
+      h("option", { value, "data-key": value, selected: value === chosen }, text))));
   }
-  const id = `tubes-${attributes["data-key"] || attributes.name}`;
-  const names = h("datalist", { id });
-  const fill = () => {  // when somebody is about to type
-    names.replaceChildren(...choices.map(([value, text]) => h("option", { value }, text)));
-  };
+  const id = `tubes-${attributes.name}`;
+  const fill = ({ target }) => target.list.replaceChildren(  // when somebody is about to type
+    ...choices.map(([value, text]) => h("option", { value }, text)));
   return field(label, [h("input", { list: id, value: chosen, size: 18, autocomplete: "off",
-    onfocus: fill, ...attributes }), names]);
+    onfocus: fill, ...attributes }), h("datalist", { id })]);
 }
 
 // The same, which goes to the page's address for the tube that was chosen.
 export const tubeChooser = (label, choices, chosen, address) =>
-  tubeField(label, choices, chosen, { "data-key": "tube", onchange: (event) => {
-    event.target.blur();
+  tubeField(label, choices, chosen, { name: "tube", onchange: (event) => {
     if (event.target.value) location.hash = address(event.target.value);
   } });
 
@@ -48,7 +45,7 @@ export function tubeRows(view, page, tubes) {
       event.preventDefault();
       location.hash = address(page, { ...rest, name: event.target.elements.name.value.trim() });
     } }, field("Name has", h("input", { name: "name", value: name, size: 14 })),
-    h("button", { "data-key": "Find" }, "Find")),
+    h("button", {}, "Find")),
     pages: found.length > A_PAGE || first ? h("nav", { class: "row", "aria-label": "Pages" },
       first ? leadTo("Previous page", Math.max(0, first - A_PAGE)) : null,
       first + A_PAGE < found.length ? leadTo("Next page", first + A_PAGE) : null) : null };

@@ -45,7 +45,7 @@ export async function showTubes(view) {
   view.draw(head("Tubes", about, finder),
     rows.length ? h("section", { class: "card" }, table("Tubes",
       ["tube", "delayed", "ready", "reserved", "buried", "workers", "held back", "actions"],
-      rows.map((tube) => [
+      rows.map((tube) => [tube.name,
         link("jobs", { tube: tube.name }, tube.name), cell(tube, "delayed"), cell(tube, "ready"),
         cell(tube, "reserved"), cell(tube, "buried", "buried,dead"), count(tube.waiting),
         [tube.paused ? h("span", { class: "state dead" }, tube.pause_left_ms > 1e12 ? "paused" :

@@ -4,7 +4,7 @@
 import { changeMany } from "./actions.js";
 import { allTubes, getIfThere } from "./api.js";
 import { ask } from "./dialog.js";
-import { address, button, clock, count, duration, empty, field, h, head, jobs, s, until }
+import { address, button, clock, count, duration, empty, field, h, head, jobs, link, s, until }
   from "./dom.js";
 import { barPlot } from "./plot.js";
 import { tubeChooser } from "./tube_lists.js";
@@ -74,7 +74,8 @@ function drawDial({ wheels, beyond }, now) {
       const held = counts[slot];
       const shade = held && 0.22 + 0.78 * Math.log1p(held) / Math.log1p(most);
       const poured = moved && n > 0 && slot === hand;
-      image.append(s("path", { d: slotPath(wheel, slot), "fill-opacity": held ? shade : null,
+      image.append(s("path", { d: slotPath(wheel, slot), "data-key": `${wheel.unit} ${slot}`,
+        "fill-opacity": held ? shade : null,
         class: ["slot", held && "full", slot === hand && "now", poured && "poured"]
           .filter(Boolean).join(" ") },
         s("title", {}, `${wheel.unit} ${slot}: ${jobs(held)}`)));
@@ -115,11 +116,9 @@ function comingCard(wheel, unit, to) {
   const sum = bars.reduce((all, one) => all + one.value, 0);
   return h("section", { class: "card" },
     h("div", { class: "head" }, h("h2", {}, "Due next"), field("In the next",
-      h("select", { "data-key": "next", onchange: (event) => {
-        event.target.blur();
-        location.hash = to(event.target.value);
-      } }, Object.keys(SPANS).map((name) =>
-        h("option", { value: name, selected: name === unit }, name))))),
+      h("select", { onchange: (event) => { location.hash = to(event.target.value); } },
+        Object.keys(SPANS).map((name) =>
+          h("option", { value: name, selected: name === unit }, name))))),
     barPlot("due next", `Jobs due in the next ${unit}: ${jobs(sum)}` +
       (bars.some((bar) => bar.storm) ? ", with a storm" : ""), bars, count));
 }
@@ -138,8 +137,9 @@ function stormList(view, storms) {
   return h("ul", { class: "storms" }, storms.map((storm) => {
     const { tube, from, to, jobs: held, estimated } = storm;
     const iso = (ms) => new Date(ms).toISOString();
-    return h("li", {}, h("span", {}, h("a", { href: address("jobs", { tube, state: "delayed",
-      due_after: iso(from), due_before: iso(to) }) }, `${estimated ? "about " : ""}${jobs(held)}`),
+    return h("li", { "data-key": from }, h("span", {},
+      link("jobs", { tube, state: "delayed", due_after: iso(from), due_before: iso(to) },
+        `${estimated ? "about " : ""}${jobs(held)}`),
     ` within one minute, ${until(from)} (${clock(from)})`),
     button("Spread\u2026", async () => { if (await spread(storm)) again(view); },
       { "aria-label": `Spread the storm of ${clock(from)}` }));
