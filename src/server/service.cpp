@@ -99,8 +99,8 @@ void Service::report_store_failure(std::string_view error) {
   const auto held_back = failures_.pass(now().mono_ns);
   if (!held_back) return;
   spdlog::error(
-      "the store failed, and a command was answered INTERNAL_ERROR: {} ({} more such since the "
-      "last line)",
+      "the store failed, and a command was not carried out, or not to its end: {} ({} more such "
+      "since the last line)",
       error, *held_back);
 }
 

@@ -97,6 +97,16 @@ TEST(SessionDurability, ADamagedBodyIsAnInternalErrorAndTheJobIsBuried) {
             "FOUND 1 1\r\na\r\nKICKED 1\r\nRESERVED 1 1\r\na\r\n");
 }
 
+TEST(SessionDurability, AKickThatStopsHalfwaySaysHowManyItHasKickedAndTheAuditWhy) {
+  TestServer server;
+  Client client(server);
+  for (int n = 0; n < 100; ++n) client.say("put 0 3600 60 1\r\na\r\n");
+  server.store.fail_after = 2;
+  EXPECT_EQ(client.say("kick 80\r\n"), "KICKED 32\r\n");
+  EXPECT_EQ(server.service.feed().actions().back().outcome,
+            "kicked 32, then: no space left on device");
+}
+
 TEST(SessionDurability, TheNextCommandWaitsUntilTheRepliesHaveRoom) {
   TestServer server({.max_unsent = 1'000});
   Client client(server);

@@ -21,6 +21,11 @@ Problem no_such_tube(std::string_view tube) {
   return Problem(kNotFound, fmt::format("there is no tube \"{}\"", tube));
 }
 
+std::string outcome_of(const queue::Kick& kick) {
+  const std::string done = fmt::format("kicked {}", kick.kicked);
+  return kick.error.empty() ? done : done + ", then: " + kick.error;
+}
+
 queue::TubeStats found_tube(RequestContext& x, const std::string& tube) {
   auto stats = x.engine().tube_stats(x.now(), tube);
   if (!stats) throw no_such_tube(tube);
@@ -51,13 +56,10 @@ queue::TubeSettings changed(Reader& reader, const PatchTube& asked, queue::TubeS
 void kick(RequestContext& x, const std::shared_ptr<queue::Kick>& kick_of) {
   x.engine().kick(x.client(), x.now(), *kick_of);
   if (!kick_of->done) return x.later([kick_of](RequestContext& then) { kick(then, kick_of); });
+  if (!kick_of->error.empty()) x.service().report_store_failure(kick_of->error);
+  x.outcome = outcome_of(*kick_of);
   Kicked told{.kicked = kick_of->kicked, .error = {}};
-  x.outcome = fmt::format("kicked {}", kick_of->kicked);
-  if (!kick_of->error.empty()) {
-    x.service().report_store_failure(kick_of->error);
-    x.outcome += ", then: " + kick_of->error;
-    told.error = kick_of->error;
-  }
+  if (!kick_of->error.empty()) told.error = kick_of->error;
   answer(x, told);
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/queue/commands.h"
 #include "carillon/queue/engine_stats.h"
 #include "server/api/field.h"
 #include "server/api/filters.h"
@@ -194,6 +195,9 @@ template <>
 inline constexpr auto kFields<Kicked> =
     fields(field<&Kicked::kicked>("How many jobs."),
            field<&Kicked::error>("Why it has stopped half-way."));
+
+// Returns what the audit says of a kick.
+std::string outcome_of(const queue::Kick& kick);
 
 Problem no_such_tube(std::string_view tube);
 // Throws no_such_tube() if the tube does not exist.

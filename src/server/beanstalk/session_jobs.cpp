@@ -1,7 +1,5 @@
 // The commands about one job, by its id or key, and about its attempt; and kicks and pauses, with
 // their audit (session.h).
-#include <fmt/format.h>
-
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "server/api/feed.h"
+#include "server/api/tubes.h"
 #include "server/beanstalk/session.h"
 #include "server/beanstalk/stats.h"
 
@@ -143,8 +142,7 @@ void Session::go_on_kicking() {
 void Session::answer_kick() {
   replies_.add(kick_.durable_at, "KICKED ", kick_.kicked, kEnd);
   if (kick_.kicked > 0) {
-    audit("tube:kick", service_.engine().tube_in_use(client_),
-          fmt::format("kicked {}", kick_.kicked));
+    audit("tube:kick", service_.engine().tube_in_use(client_), outcome_of(kick_));
   }
 }
 
