@@ -46,9 +46,11 @@ endif()
 if(CARILLON_SANITIZE)
   target_compile_options(carillon_compiler INTERFACE
     -fsanitize=${CARILLON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  # With sanitizers, g++ warns wrongly of an uninitialized variable in Asio's use_future.
+  # With sanitizers, g++ warns wrongly of an uninitialized variable in Asio's use_future, and of the
+  # way in which Asio's coroutines free their memory.
   target_compile_options(carillon_compiler INTERFACE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
   target_link_options(carillon_compiler INTERFACE -fsanitize=${CARILLON_SANITIZE})
 endif()
 if(CARILLON_SANITIZE STREQUAL "thread")
