@@ -277,6 +277,25 @@ TEST_F(GroupCommitTest, RefusesWhatArrivedDuringASyncThatFails) {
   EXPECT_EQ(store_.syncs(), 1);
 }
 
+TEST(GroupCommitInPlace, NeverSyncsAgainAfterAFailure) {
+  for (int trial = 0; trial < 50; ++trial) {
+    GatedStore store;
+    Reports reports;
+    store.let_all();
+    {
+      GroupCommit commit(store, SyncPolicy::always(), reports.sink(), kInPlace);
+      for (std::size_t i = 1; i <= 4; ++i) {
+        commit.request(store.append({}));
+        reports.wait_for(i);
+      }
+      store.fail("the disk is gone");
+      commit.request(store.append({}));
+      std::this_thread::yield();
+    }
+    ASSERT_EQ(store.syncs(), 5) << trial;
+  }
+}
+
 TEST_F(GroupCommitTest, ReportsAFailureInPlaceFromWithinTheRequest) {
   store_.let_all();
   GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kInPlace);

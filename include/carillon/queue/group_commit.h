@@ -28,7 +28,8 @@
 // Errors. After a failed sync or write nobody knows what the disk holds, and a later sync that
 // succeeds does not show it. So there is no later sync: the failure is reported once, and
 // acknowledgeable() does not move any more. The same holds once another server owns the log. But
-// while a log that lies elsewhere is unavailable, nothing is lost: the thread tries again.
+// while a log that lies elsewhere is unavailable, nothing is lost: the thread tries again. Such a
+// log needs the policy kAlways.
 //
 // Thread safety: one thread makes, owns and destroys a GroupCommit, and calls `request` and
 // `close`. Any thread may call the other methods.
@@ -90,8 +91,9 @@ struct CommitReport {
 class GroupCommit {
  public:
   // Called when acknowledgeable() has grown outside of `request`, and when a sync or a write is not
-  // done. The call comes from another thread, or from within `request` or `close`. It must not
-  // call `request` or `close`, and must not throw.
+  // done. The call comes from another thread, or from within `request` or `close`: then it may
+  // come before an earlier one of the other thread. It must not call `request` or `close`, and must
+  // not throw.
   using OnReport = std::function<void(const CommitReport&)>;
 
   // How many clients wait for a reply at the moment.
@@ -116,7 +118,8 @@ class GroupCommit {
   // Returns true if no sync will follow: one has failed, or another server owns the log.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
 
-  // Makes durable what was requested, whatever the policy, and ends the thread. Later requests are
+  // Makes durable what was requested, whatever the policy, and ends the thread. It tries that once,
+  // also if the log is unavailable. Later requests are
   // not acknowledged. A second call does nothing.
   void close();
 

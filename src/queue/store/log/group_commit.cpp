@@ -63,16 +63,16 @@ void GroupCommit::request(Sequence up_to, Waiting waiting) {
 void GroupCommit::run() {
   Lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return closing_ || (requested_ > durable_ && !syncing_); });
+    changed_.wait(lock,
+                  [this] { return closing_ || failed() || (requested_ > durable_ && !syncing_); });
     if (policy_.mode == SyncPolicy::Mode::kInterval) {
       changed_.wait_for(lock, policy_.interval, [this] { return closing_; });
     }
     if (commit_ == Commit::kUnavailable)
       changed_.wait_for(lock, kRetry, [this] { return closing_; });
-    if (closing_) return;
+    if (closing_ || failed()) return;
     sync(lock);
     report(lock);
-    if (failed()) return;
   }
 }
 
@@ -118,8 +118,8 @@ void GroupCommit::sync(Lock& lock) {
   if (durable_ > acknowledgeable()) acknowledgeable_.store(durable_, std::memory_order_release);
 }
 
-// Under other policies than kAlways a sync acknowledges nothing new. What is not done is reported
-// once.
+// Under other policies than kAlways a sync acknowledges nothing new. Each change of the outcome is
+// reported once.
 void GroupCommit::report(Lock& lock) {
   const bool is_new = std::exchange(reported_, commit_) != commit_;
   const bool acknowledges = commit_ == Commit::kDone && policy_.mode == SyncPolicy::Mode::kAlways;
