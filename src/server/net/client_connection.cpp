@@ -136,13 +136,12 @@ asio::awaitable<std::size_t> ClientConnection::receive(asio::mutable_buffer into
 asio::awaitable<void> ClientConnection::write(asio::const_buffer bytes) {
   while (bytes.size() > 0) {
     begin_step();
-    bytes += co_await send(bytes);
+    if (tls_) {
+      bytes += co_await tls_->async_write_some(bytes, use_awaitable);
+    } else {
+      bytes += co_await socket_.async_write_some(bytes, use_awaitable);
+    }
   }
-}
-
-asio::awaitable<std::size_t> ClientConnection::send(asio::const_buffer bytes) {
-  if (tls_) co_return co_await tls_->async_write_some(bytes, use_awaitable);
-  co_return co_await socket_.async_write_some(bytes, use_awaitable);
 }
 
 asio::awaitable<HttpAnswer> ClientConnection::ask(const HttpRequest& request,
@@ -152,11 +151,8 @@ asio::awaitable<HttpAnswer> ClientConnection::ask(const HttpRequest& request,
   std::string head = head_of(request);
   std::string_view body = request.body;
   if (body.size() <= kSmallBody) head += std::exchange(body, {});
-  begin_step();
-  const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(body)};
-  for (asio::const_buffer part : parts) {
-    while (part.size() > 0) part += co_await send(part);
-  }
+  co_await write(asio::buffer(head));
+  co_await write(asio::buffer(body));
   std::optional<beast_http::response_parser<beast_http::buffer_body>> parser;
   for (int n = 0; n <= kMostInformational; ++n) {
     parser.emplace();

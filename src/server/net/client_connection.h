@@ -66,8 +66,8 @@ class ClientConnection {
   ClientConnection(const boost::asio::any_io_executor& io, int descriptor);
 
   // From now on each step has this much time: to connect, to shake hands, to read or write some
-  // bytes, to send a request, to read the header of an answer or a piece of its body. After it the
-  // connection is closed. None: no limit.
+  // bytes, to read the header of an answer, or more of its body. After it the connection is closed.
+  // None: no limit.
   void set_patience(std::optional<std::chrono::milliseconds> patience) { patience_ = patience; }
 
   Awaitable<void> connect(const Endpoint& to);
@@ -100,9 +100,8 @@ class ClientConnection {
   using Socket = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
 
   void begin_step();
-  // These belong to the step that has begun.
+  // Belongs to the step that has begun.
   Awaitable<std::size_t> receive(boost::asio::mutable_buffer into);
-  Awaitable<std::size_t> send(boost::asio::const_buffer bytes);
   // Parses what has come, or else what comes next, until the parser has its header, or else more of
   // its body. At most about `most` bytes wait to be parsed.
   Awaitable<void> parse_more(boost::beast::http::basic_parser<false>& parser, std::size_t most);
