@@ -30,9 +30,9 @@
 // 2. A window counts when the rules below have accepted it, at every reader alike: it is accepted
 //    once, and in order.
 // 3. If the log is not the one that this node has read (it was cut, swapped, restored from an older
-//    disk), the node stops with one line that says what was found. It never skips. A node
-//    cannot miss what it has not read: if the log loses its end before a follower has read it, the
-//    log is whole to this follower. So the log's engine must keep what it has confirmed.
+//    disk), the node stops with one line that says what was found. It never skips. A node cannot
+//    miss what it has not read: if the log loses its end before a follower has read it, the log is
+//    whole to this follower. So the log's engine must keep what it has confirmed.
 // 4. Unavailable, unknown and deposed are three things. *Unavailable*: the log has certainly not
 //    taken the window; the owner tries again. *Unknown*: it may have taken it, or take it later;
 //    the owner claims the next epoch itself. A window that comes after this claim never counts; one
@@ -134,9 +134,9 @@ struct Mark {
 // Whether the log checks an append.
 enum class Writes : std::uint8_t {
   // Yes, as PostgreSQL can: it takes a claim only if the epoch before is the current one, and a
-  // window only if its `before` is the log's own chain. (The number,
-  // the epoch and the owner together are not enough: after a cut, all three may come again above
-  // another history.) A window counts once the log has taken it.
+  // window only if its `before` is the log's own chain. (The number, the epoch and the owner
+  // together are not enough: after a cut, all three may come again above another history.) A window
+  // counts once the log has taken it.
   kConditional,
   // No, as with Kafka: it takes everything. A window counts once its owner has read it back and the
   // rules have accepted it, not when a delivery is reported.

@@ -98,7 +98,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       pusher_(
           io_, service_, [this] { return durable(); }, options.push),
       commit_(
-          store, options.sync,
+          store, store.is_shared() ? queue::SyncPolicy::always() : options.sync,
           [this](const queue::CommitReport& report) {
             asio::post(io_, [this, report] { on_report(report); });
           },
@@ -145,7 +145,7 @@ EventLoop::End EventLoop::run() {
   while (!failed_ && !deposed_ && (!stopping_ || !pusher_.is_idle())) turn();
   end();
   if (deposed_) return End::kDeposed;
-  return failed_ ? End::kFailed : End::kSignal;
+  return failed_ ? End::kStoreFailed : End::kSignal;
 }
 
 // --- One turn.
@@ -189,7 +189,7 @@ void EventLoop::take_input() {
   const bool busy = !line_.empty() || !replying_.empty() || !long_replies_.empty() ||
                     !deliveries_.empty() || !resting_.empty() || !shaking_.empty() ||
                     engine_has_work() || operations_have_work() || pusher_.has_more() ||
-                    (!waiting_for_store_.empty() && store_.has_room());
+                    (!waiting_for_store_.empty() && service_.store_has_room());
   if (!busy) io_.run_one();
   const std::uint64_t until = read_mono() + kInputBudget;
   StepClock clock;
@@ -210,7 +210,7 @@ bool EventLoop::take_more_input(std::uint64_t until_ns) {
 }
 
 void EventLoop::look_for_room() {
-  if (waiting_for_store_.empty() || !store_.has_room()) return;
+  if (waiting_for_store_.empty() || !service_.store_has_room()) return;
   while (!waiting_for_store_.empty()) waiting_for_store_.take_first()->store_has_room();
 }
 
@@ -248,6 +248,8 @@ void EventLoop::run_engine(std::uint64_t until_ns) {
   try {
     do engine_.advance(read_clocks());
     while (engine_has_work() && read_mono() < until_ns);
+  } catch (const queue::Deposed& error) {
+    depose(error.what());
   } catch (const queue::StoreError& error) {
     // No client's command failed, so no client is told. The engine tries again by itself.
     if (engine_failures_.pass(read_mono()))
@@ -298,9 +300,11 @@ void EventLoop::append_barrier() {
   if (barrier == nullptr || !barrier->is_wanted()) return;
   try {
     engine_.append_barrier();
+  } catch (const queue::Deposed& error) {
+    depose(error.what());
   } catch (const queue::StoreError& error) {
     // The replies wait, and the next turn tries again.
-    if (engine_failures_.pass(read_mono()))
+    if (barrier_failures_.pass(read_mono()))
       spdlog::error("replies wait, because the store takes nothing: {}", error.what());
   }
 }

@@ -96,9 +96,9 @@ class EventLoop final : private Connection::Owner {
 
   // Why it has ended.
   enum class End {
-    kSignal,   // every reply has left, as far as clients read
-    kFailed,   // the store has failed: what the disk holds is unknown
-    kDeposed,  // another server owns the shared log: the store must be opened anew
+    kSignal,       // every reply has left, as far as clients read
+    kStoreFailed,  // the store has failed: what the disk holds is unknown
+    kDeposed,      // another server owns the shared log: the store must be opened anew
   };
   // Serves until then.
   End run();
@@ -204,6 +204,7 @@ class EventLoop final : private Connection::Owner {
   bool deposed_ = false;
   base::LogThrottle refusals_;
   base::LogThrottle engine_failures_;
+  base::LogThrottle barrier_failures_;
   base::LogThrottle stalled_;
   base::LogThrottle idle_;
   std::array<base::LogThrottle, kRejectReasons> rejections_;  // by RejectReason

@@ -100,9 +100,9 @@ void EventLoop::fail(const std::string& why) {
 // Another server has the jobs now, so nothing is answered: it answers the clients when they have
 // connected again.
 void EventLoop::depose(const std::string& why) {
+  if (std::exchange(deposed_, true)) return;
   spdlog::warn("another server owns the jobs now: {}; {} connections are closed without an answer",
                why, connections_.size());
-  deposed_ = true;
 }
 
 void EventLoop::is_unavailable(const std::string& why) {
@@ -123,11 +123,14 @@ void EventLoop::end() {
   for (const auto& acceptor : acceptors_) acceptor->stop();
   if (deposed_) return;  // the destructor closes the connections
   if (!failed_) close_engine();
+  if (deposed_) return;
   if (failed_) refuse_what_is_not_durable();
   hang_up(failed_ ? kPatienceAfterFailure : kPatience);
 }
 
+// The change of close() is also the barrier of the last answers.
 void EventLoop::close_engine() {
+  for (const auto& connection : open_connections()) connection->session().close();
   try {
     engine_.close();
   } catch (const queue::StoreError& error) {

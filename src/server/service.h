@@ -116,8 +116,9 @@ class Service {
 
   queue::Engine& engine() { return engine_; }
   const queue::Store& store() const { return store_; }
-  // Returns true if a command that appends need not wait for the disk (Store::has_room()).
-  bool store_has_room() { return store_.has_room(); }
+  // Returns true if a command that appends need not wait for the disk (Store::has_room()), or will
+  // be refused.
+  bool store_has_room() { return refuses_commands() || store_.has_room(); }
   BodyQueue& bodies() { return bodies_; }
   queue::Now now() { return last_now_ = clock_(); }
   // Returns what now() returned last.
@@ -142,8 +143,8 @@ class Service {
   bool is_unavailable() const { return unavailable_since_.has_value(); }
   // Returns true if new commands must be refused, because the log has taken nothing for 2 s. They
   // may be tried again.
-  bool refuses_commands() const {
-    return unavailable_since_ && last_now_.mono_ns >= *unavailable_since_ + kPatienceNs;
+  bool refuses_commands() {
+    return unavailable_since_ && now().mono_ns >= *unavailable_since_ + kPatienceNs;
   }
   // Null: nothing is pushed (in tests).
   push::Pusher* pusher() { return pusher_; }

@@ -215,7 +215,7 @@ TEST_F(EventLoopTest, AfterAFailedSyncUndurableCommandsAreRefusedAndTheLoopEndsW
   EXPECT_EQ(peer.say(kPut, kInserted), kInserted);
   store_.syncs_fail = true;
   peer.send("use a\r\nput 0 0 60 5\r\nhello\r\nlist-tube-used\r\n");
-  EXPECT_EQ(end(), End::kFailed);
+  EXPECT_EQ(end(), End::kStoreFailed);
   EXPECT_EQ(peer.read(100), "USING a\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
 }
 
@@ -247,7 +247,7 @@ TEST_F(EventLoopTest, AfterAFailedSyncAlsoTheLastOfManyCommandsIsAnswered) {
   store_.syncs_wait = false;
   constexpr std::size_t kBytes = (1 + kCommands) * std::string_view("INTERNAL_ERROR\r\n").size();
   EXPECT_EQ(peer.read(kBytes).size(), kBytes);
-  EXPECT_EQ(end(), End::kFailed);
+  EXPECT_EQ(end(), End::kStoreFailed);
 }
 
 TEST_F(EventLoopTest, AStoreThatFailsInTheBackgroundEndsTheLoopWith1) {
@@ -255,7 +255,7 @@ TEST_F(EventLoopTest, AStoreThatFailsInTheBackgroundEndsTheLoopWith1) {
   Peer peer(tcp_);
   EXPECT_EQ(peer.say("use a\r\n", "USING a\r\n"), "USING a\r\n");
   store_.fail();
-  EXPECT_EQ(end(), End::kFailed);  // nobody has sent a command
+  EXPECT_EQ(end(), End::kStoreFailed);  // nobody has sent a command
   EXPECT_TRUE(peer.at_end());
 }
 
@@ -265,7 +265,7 @@ TEST_F(EventLoopTest, AStoreThatFailsAtSigtermEndsTheLoopWith1) {
   EXPECT_EQ(peer.say(kPut, kInserted), kInserted);
   store_.syncs_fail = true;
   peer.send(kPut);
-  EXPECT_EQ(terminate(), End::kFailed);
+  EXPECT_EQ(terminate(), End::kStoreFailed);
 }
 
 }  // namespace

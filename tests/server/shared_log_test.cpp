@@ -1,7 +1,12 @@
 // The server on a log that other servers read: no reply leaves before a window that was closed
 // after its command ran, an unavailable log loses nothing, and a deposed server answers nothing.
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -41,7 +46,11 @@ class SharedLog : public RunningLoop {
 
   template <class Condition>
   static void await(Condition condition) {
-    while (!condition()) std::this_thread::sleep_for(milliseconds(1));
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), until) << "it did not come to that";
+      std::this_thread::sleep_for(milliseconds(1));
+    }
   }
   // Waits until this many syncs have begun since the test began to count them.
   void await_syncs(int count) {
@@ -59,6 +68,7 @@ class SharedLog : public RunningLoop {
     hold_syncs();
     peer.send(command);
     await_syncs(1);
+    await([&] { return loop_is_idle(); });
     EXPECT_FALSE(peer.has_input());
     store_.syncs_wait = false;
     EXPECT_EQ(peer.read(reply.size()), reply);
@@ -107,6 +117,19 @@ TEST_F(SharedLog, EveryCommandOfTheLineIsAnsweredBehindASync) {
            {"reserve-jobs 2 timeout=0\r\n", "JOBS 1\r\n"},
            {"delete-jobs 1\r\n1\r\n", "JOBS 1\r\n"},
            {"delete 1\r\n", "NOT_FOUND\r\n"},
+           {"put-ms 0 0 60000 1\r\na\r\n", "INSERTED 2\r\n"},
+           {"put-job 1 key=k\r\na\r\n", "INSERTED 3\r\n"},
+           {"peek-job 3\r\n", "FOUND 3 1\r\na\r\n"},
+           {"patch-job 3 pri=7\r\n", "PATCHED 3\r\n"},
+           {"cancel-job 3\r\n", "CANCELLED 3\r\n"},
+           {"reserve-job 2\r\n", "RESERVED 2 1\r\na\r\n"},
+           {"touch-job 2\r\n", "TOUCHED\r\n"},
+           {"release-ms 2 0 0\r\n", "RELEASED\r\n"},
+           {"reserve-job 2\r\n", "RESERVED 2 1\r\na\r\n"},
+           {"fail-job 2 2\r\nno\r\n", "AGAIN 1 0\r\n"},
+           {"release-jobs 1\r\n2\r\n", "JOBS 1\r\n"},
+           {"name-client w\r\n", "NAMED\r\n"},
+           {"nonsense\r\n", "UNKNOWN_COMMAND\r\n"},
        })
     expect_behind_a_sync(peer, command, reply);
 }
@@ -173,6 +196,99 @@ TEST_F(SharedLog, ALogOfItsOwnKeepsNoReadWaiting) {
   EXPECT_EQ(reader.say("list-tube-used\r\n", "USING default\r\n"), "USING default\r\n");
 }
 
+TEST_F(SharedLog, AJobForAWorkerThatWaitsGoesOutBehindASync) {
+  start();
+  Peer producer(tcp_);
+  Peer worker(tcp_);
+  worker.send("reserve\r\n");
+  await([&] { return loop_is_idle(); });
+  hold_syncs();
+  producer.send(kPutHello);
+  await_syncs(1);
+  await([&] { return loop_is_idle(); });
+  EXPECT_FALSE(worker.has_input());
+  store_.syncs_wait = false;
+  EXPECT_EQ(worker.read(22), "RESERVED 1 5\r\nhello\r\n");
+}
+
+// The receiver's side of a push: accepts connections, and answers nothing.
+class Receiver {
+ public:
+  Receiver() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof any;
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&any), size), 0);
+    EXPECT_EQ(::listen(fd_, 1), 0);
+    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&any), &size), 0);
+    port_ = ntohs(any.sin_port);
+  }
+  Receiver(const Receiver&) = delete;
+  Receiver& operator=(const Receiver&) = delete;
+  ~Receiver() { ::close(fd_); }
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/"; }
+  bool has_client() const {
+    pollfd look{.fd = fd_, .events = POLLIN, .revents = 0};
+    return ::poll(&look, 1, 0) == 1;
+  }
+
+ private:
+  int fd_;
+  std::uint16_t port_ = 0;
+};
+
+// The job is durable for long, but its server may not be the owner any more.
+TEST_F(SharedLog, AJobIsPushedBehindASync) {
+  ServerOptions options;
+  options.push.allowed = {push::parse_network("127.0.0.0/8")};
+  start(options);
+  const Receiver receiver;
+  Peer peer(http_);
+  EXPECT_EQ(peer.say(post_request("/v1/tubes/mail/jobs", "{}"), "HTTP/1.1 201"), "HTTP/1.1 201");
+  await([&] { return loop_is_idle(); });
+  hold_syncs();
+  const std::string endpoint = R"({"tube":"mail","url":")" + receiver.url() + R"("})";
+  Peer operations(http_);
+  operations.send("PUT" + post_request("/v1/endpoints/hook", endpoint).substr(4));
+  await_syncs(1);
+  await([&] { return loop_is_idle(); });
+  EXPECT_FALSE(receiver.has_client());
+  store_.syncs_wait = false;
+  await([&] { return receiver.has_client(); });
+}
+
+// Under another policy the operating system would have the change, which says nothing of the log.
+TEST_F(SharedLog, EachPolicyWaitsForTheLog) {
+  ServerOptions options;
+  options.sync = queue::SyncPolicy::os();
+  start(options);
+  Peer peer(tcp_);
+  expect_behind_a_sync(peer, kPutHello, "INSERTED 1\r\n");
+}
+
+TEST_F(SharedLog, ASignalLetsWaitingClientsHearOfIt) {
+  start();
+  Peer worker(http_);
+  worker.send(post_request("/v1/tubes/mail:reserve", R"({"wait":"60s"})"));
+  await([&] { return loop_is_idle(); });
+  const std::uint64_t began = read_mono();
+  EXPECT_EQ(terminate(), End::kSignal);
+  EXPECT_LT(read_mono() - began, 4'000'000'000U) << "it has waited for a client that is answered";
+  EXPECT_EQ(worker.read(12), "HTTP/1.1 503");
+}
+
+// Nothing is left to be synced, so only an append finds out.
+TEST_F(SharedLog, AnAppendThatFindsAnotherOwnerDeposesTheServer) {
+  start();
+  Peer peer(tcp_);
+  store_.append_deposes = true;
+  peer.send("peek 1\r\n");
+  EXPECT_EQ(end(), End::kDeposed);
+  EXPECT_TRUE(peer.at_end());
+}
+
 TEST_F(SharedLog, ADeposedServerAnswersNothingAndClosesItsClients) {
   start();
   Peer producer(tcp_);
@@ -205,6 +321,7 @@ TEST_F(SharedLog, AnUnavailableLogLosesNothingAndRefusesNewCommandsAfterTwoSecon
     return late.has_input() && late.read(16) == "INTERNAL_ERROR\r\n";
   });
   EXPECT_GE(read_mono() - began, 2'000'000'000U);
+  EXPECT_LT(read_mono() - began, 15'000'000'000U);
   EXPECT_FALSE(producer.has_input());
   Peer with_body(tcp_);
   EXPECT_EQ(with_body.say(kPutHello, "INTERNAL_ERROR\r\n"), "INTERNAL_ERROR\r\n");
@@ -219,9 +336,28 @@ TEST_F(SharedLog, AnUnavailableLogLosesNothingAndRefusesNewCommandsAfterTwoSecon
   Peer ready(http_);
   EXPECT_EQ(ready.say(get_request("/readyz"), "HTTP/1.1 503"), "HTTP/1.1 503");
 
+  // Memory has no room by now, but who would be refused need not wait for it.
+  store_.is_full = true;
+  Peer deleter(tcp_);
+  EXPECT_EQ(deleter.say("delete 1\r\n", "INTERNAL_ERROR\r\n"), "INTERNAL_ERROR\r\n");
+  store_.is_full = false;
+
   store_.is_unavailable = false;
   EXPECT_EQ(producer.read(12), "INSERTED 2\r\n");
   EXPECT_EQ(with_body.say("peek 1\r\n", "FOUND 1 5\r\n"), "FOUND 1 5\r\n") << "its body was read";
+}
+
+// The clock of the turn before would say that the outage has just begun.
+TEST_F(SharedLog, TheFirstCommandAfterAQuietOutageIsRefused) {
+  start();
+  Peer producer(tcp_);
+  Peer late(tcp_);
+  await([&] { return loop_is_idle(); });
+  store_.is_unavailable = true;
+  producer.send(kPutHello);
+  await_syncs(3);  // it was tried again
+  std::this_thread::sleep_for(milliseconds(2'200));
+  EXPECT_EQ(late.say("list-tube-used\r\n", "INTERNAL_ERROR\r\n"), "INTERNAL_ERROR\r\n");
 }
 
 }  // namespace

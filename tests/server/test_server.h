@@ -25,7 +25,7 @@
 namespace carillon::server::beanstalk {
 
 // A store whose appends, syncs, scans or reads fail, of records or of bodies, or whose bodies are
-// not at hand, while the test says so.
+// not at hand, while the test says so. Or whose log is shared, unavailable, or another server's.
 class BreakableStore : public queue::MemoryStore {
  public:
   bool appends_fail = false;
@@ -45,6 +45,7 @@ class BreakableStore : public queue::MemoryStore {
   bool shared = false;
   std::atomic<bool> is_unavailable = false;
   std::atomic<bool> is_deposed = false;
+  std::atomic<bool> append_deposes = false;
 
   // A write in the background fails.
   void fail() {
@@ -53,6 +54,7 @@ class BreakableStore : public queue::MemoryStore {
   }
 
   queue::Sequence append(const queue::Changes& changes) override {
+    if (append_deposes) throw queue::Deposed("node B has claimed epoch 2");
     if (appends_fail || fail_after == 0) throw queue::StoreError("no space left on device");
     if (fail_after > 0) --fail_after;
     return MemoryStore::append(changes);

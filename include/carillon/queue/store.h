@@ -339,7 +339,8 @@ class Store {
 
   // Makes everything durable that was appended before the call, and returns the last sequence
   // number that is known to be durable. Once it has thrown, changes that were not durable yet may
-  // be lost, and the caller must not acknowledge them; except after LogUnavailable.
+  // be lost, and the caller must not acknowledge them. After LogUnavailable none is lost: the same
+  // sync may be tried again, and the caller acknowledges what a later one returns.
   virtual Sequence sync() = 0;
 
   // Returns true if other servers read the log of the store, and one of them may own it from now

@@ -47,9 +47,10 @@ struct DiskStore::Impl {
   const std::unique_ptr<Log> log;
   std::string bytes;  // the change that is appended
   bool closed = false;
-  std::atomic<bool> log_is_unavailable{false};  // the last sync has said so
-  JobId next_id = 0;                            // the watermark that was appended last
-  bool sync_next = false;                       // and it is not durable yet
+  // The log was unavailable: the thread that appends asks it for nothing before this.
+  std::atomic<std::chrono::steady_clock::time_point> ask_log_at{};
+  JobId next_id = 0;       // the watermark that was appended last
+  bool sync_next = false;  // and it is not durable yet
   mutable TombstoneHints tombstone_hints;
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
@@ -74,6 +75,8 @@ struct DiskStore::Impl {
 
   LogNumber replay();
   LogNumber sync();
+  bool log_rests() const;
+  void refuse_if_log_rests() const;
   std::string name_of_tube(std::uint32_t number) const;
   std::string failure() const;
   void refuse_if_broken() const;
@@ -127,7 +130,8 @@ void DiskStore::close() {
       impl_->state.flush(impl_->log->chain());
     }
   } catch (const std::exception&) {
-    // If the sync failed or the disk is broken, failure() says so; else the log has everything.
+    // If the sync failed or the disk is broken, failure() says so. Otherwise a log of its own has
+    // everything, and a shared log has what was acknowledged.
   }
   impl_->closed = true;
 }
@@ -192,14 +196,19 @@ bool DiskStore::is_shared() const {
 }
 
 LogNumber DiskStore::Impl::sync() {
+  constexpr std::chrono::seconds kRest{1};
   try {
     const LogNumber durable = log->sync();
-    log_is_unavailable = false;
+    ask_log_at = std::chrono::steady_clock::time_point();
     return durable;
   } catch (const LogUnavailable&) {
-    log_is_unavailable = true;
+    ask_log_at = std::chrono::steady_clock::now() + kRest;
     throw;
   }
+}
+
+bool DiskStore::Impl::log_rests() const {
+  return std::chrono::steady_clock::now() < ask_log_at.load();
 }
 
 void DiskStore::write() {
@@ -242,6 +251,11 @@ void DiskStore::Impl::refuse_if_broken() const {
   if (const std::string why = failure(); !why.empty()) throw StoreError(why);
 }
 
+void DiskStore::Impl::refuse_if_log_rests() const {
+  if (log_rests())
+    throw LogUnavailable("the log is unavailable, so the state cannot be written to files");
+}
+
 void DiskStore::Impl::resume_if_stopped() {
   if (!state.stopped()) return;
   await_checkpoint();
@@ -261,18 +275,18 @@ void DiskStore::Impl::make_room() {
   // Changes outrun the disk: block until a flush ends.
   while (too_much() && state.in_memory() > 0 && !state.stopped()) {
     refuse_if_broken();
-    if (log_is_unavailable)
-      throw LogUnavailable("the log is unavailable, and memory has no room for more changes");
+    refuse_if_log_rests();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     go_on_flushing();
   }
 }
 
 void DiskStore::Impl::go_on_flushing() {
-  if (state.flushing() || log_is_unavailable) return;
+  if (state.flushing()) return;
   trim();
   const bool due = state.unflushed() > options.recent || log->bytes() > options.log_bytes;
-  if (due && state.unflushed() > 0 && !checkpoint_first() && !state.behind()) begin_flush();
+  if (!due || state.unflushed() == 0 || log_rests()) return;
+  if (!checkpoint_first() && !state.behind()) begin_flush();
 }
 
 void DiskStore::Impl::trim() {
@@ -316,6 +330,7 @@ bool DiskStore::Impl::nearly_too_much() const {
 
 // Before each flush: no file of the state may be ahead of the log.
 void DiskStore::Impl::require_durable() {
+  refuse_if_log_rests();
   if (sync() != state.number())
     throw StoreError(state.message("is not as its log: it must be opened anew"));
 }

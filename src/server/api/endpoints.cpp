@@ -223,7 +223,7 @@ void answer_trial(RequestContext& x, const push::PostResult& result) {
   told.took.ms = static_cast<queue::Millis>(
       std::chrono::duration_cast<std::chrono::milliseconds>(result.took).count());
   x.outcome = result.status == 0 ? result.error : fmt::format("HTTP {}", result.status);
-  answer_at_once(x, write(told));
+  x.answer({.body = text_of(told)});
 }
 
 // The answer reports what the endpoint has answered, also if that is an error.

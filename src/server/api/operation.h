@@ -106,7 +106,7 @@ template <class Answer>
 void answer(RequestContext& x, const Answer& with) {
   answer_fields(x, x.operation->status_of_answer(), kShape<Answer>, &with);
 }
-// Answers at once: the answer reports no change.
+// Answers at once: the answer describes only this server, at this moment.
 void answer_at_once(RequestContext& x, const boost::json::object& with);
 // Answers with 201 if the request has made something, else with 200.
 template <class Answer>

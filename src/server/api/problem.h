@@ -99,9 +99,9 @@ class Problem {
   bool waits_ = true;
 };
 
-// Service::refuses_commands().
+// Service::refuses_commands(). Nothing was changed.
 inline Problem unavailable() {
-  return Problem(kUnavailable, "the log has taken nothing for 2 s; try again").at_once();
+  return Problem(kUnavailable, "the log of the server takes nothing now; try again").at_once();
 }
 
 }  // namespace carillon::server

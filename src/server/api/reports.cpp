@@ -165,7 +165,7 @@ void count_on(RequestContext& x, const std::shared_ptr<DueCounts>& counts) {
   x.engine().count_due(x.now(), *counts);
   if (counts->done && counts->jobs.empty())
     throw no_such_tube(counts->tube);  // the tube was forgotten
-  if (counts->done) return answer_at_once(x, write(wheel_of(*counts)));
+  if (counts->done) return x.answer({.body = text_of(wheel_of(*counts))});
   x.later([counts](RequestContext& then) { count_on(then, counts); });
 }
 

@@ -125,8 +125,8 @@ class Session final : public Protocol {
   static const VerbEntry& entry_of(Verb verb);
   static bool appends_at_once(Verb verb);
 
-  // The commands that are one call of the engine (session_verbs.cpp).
   void refuse_for_now(const Command& command);
+  // The commands that are one call of the engine (session_verbs.cpp).
   void refuse_unknown(const Command& command);
   void remove(const Command& command);
   void bury(const Command& command);

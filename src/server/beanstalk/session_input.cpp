@@ -75,7 +75,11 @@ std::size_t Session::take(std::string_view bytes) {
       finish_large_put(read.text);
       break;
     case Event::kDiscarded:
-      replies_.add_at_once(std::string_view(reply_));
+      if (service_.refuses_commands()) {
+        replies_.add_at_once(std::string_view(reply_));
+      } else {
+        replies_.add(0, std::string_view(reply_));
+      }
       reply_.clear();
       if (!reader_.ended_well()) end_if_lost();
       break;

@@ -189,9 +189,9 @@ void Session::take_request() {
     keep_alive_ = request.keep_alive;
     require_size(match, request.body.size());
     check_tube(match);
-    const Operation* const row = match.route->operation;
-    if (service_.refuses_commands() && row != nullptr && row->rights.needs != Needs::kNothing)
-      throw unavailable();
+    const bool is_of_the_moment =
+        match.route->rights.needs == Needs::kNothing || match.route->pattern == "/metrics";
+    if (service_.refuses_commands() && !is_of_the_moment) throw unavailable();
     exchange_ = std::make_unique<RequestContext>(service_, client_, caller_, std::move(request));
     exchange_->names = std::move(match.names);
     exchange_->audited_as = match.route->audited_as;
@@ -270,7 +270,8 @@ void Session::tell_event() {
 }
 
 bool Session::has_fallen_behind() const {
-  return state_ == State::kTelling && service_.feed().has_dropped(told_);
+  return state_ == State::kTelling && service_.feed().has_dropped(told_) &&
+         !service_.is_unavailable();
 }
 
 template <class Step>
@@ -316,6 +317,8 @@ void Session::or_answer_problem(Action action) {
     action();
   } catch (const Problem& problem) {
     refuse(problem);
+  } catch (const queue::LogUnavailable&) {
+    refuse(unavailable());
   } catch (const queue::StoreDamage& error) {
     service_.report_store_failure(error.what());
     refuse(Problem(kDamaged, error.what()));
@@ -351,7 +354,7 @@ void Session::refuse(const Problem& problem) {
               .body = problem.json(path_),
               .headers = problem.headers(),
               .durable_at = problem.waits() ? service_.engine().last_sequence() : 0,
-              .at_once = !problem.waits()};
+              .at_once = !problem.waits() && service_.refuses_commands()};
   if (refused) refused->add_headers(reply.headers);
   if (reply.status == 503) reply.headers.emplace_back("Retry-After", "1");
   send(reply);

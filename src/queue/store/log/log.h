@@ -70,7 +70,8 @@ class Log {
   virtual bool is_shared() const { return false; }
 
   // Hands everything that was appended before the call to the operating system: a crash of the
-  // process loses none of it, a crash of the machine may. Throws as sync() does.
+  // process loses none of it, a crash of the machine may. Throws as sync() does. A shared log has
+  // only sync().
   virtual void write() = 0;
 
   // Returns why sync() and write() throw from now on, or an empty string. Any thread may call it.

@@ -16,6 +16,7 @@
 #include "carillon/require.h"
 #include "queue/store/format_version.h"
 #include "queue/store/log/change_codec.h"
+#include "queue/store/log/local_log.h"
 #include "queue/store/state/checkpoint.h"
 #include "queue/store/state/no_wait_files.h"
 #include "queue/store/state/perf_counters.h"
@@ -50,6 +51,9 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 }
 
 }  // namespace
+
+RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
+    : RocksState(path, options, LocalLogs({})) {}
 
 RocksState::RocksState(const std::string& path, const DiskStoreOptions& options,
                        const LogSource& logs)

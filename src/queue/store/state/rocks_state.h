@@ -44,7 +44,7 @@
 #include "carillon/queue/store.h"
 #include "queue/store/damage/around_damage.h"
 #include "queue/store/damage/tables_apart.h"
-#include "queue/store/log/local_log.h"
+#include "queue/store/log/log.h"
 #include "queue/store/state/data_directory.h"
 #include "queue/store/state/flush_watch.h"
 #include "queue/store/state/record_keys.h"
@@ -67,8 +67,9 @@ class RocksState {
 
   // Opens the state in the directory. Makes both and their log if they are not there. Throws
   // StoreError, with one line that names the directory.
-  RocksState(const std::string& path, const DiskStoreOptions& options,
-             const LogSource& logs = LocalLogs({}));
+  RocksState(const std::string& path, const DiskStoreOptions& options, const LogSource& logs);
+  // The same, with a log in the directory.
+  RocksState(const std::string& path, const DiskStoreOptions& options);
   ~RocksState();
   RocksState(const RocksState&) = delete;
   RocksState& operator=(const RocksState&) = delete;
