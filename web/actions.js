@@ -1,7 +1,9 @@
 // What changes jobs: says what goes wrong; many jobs are counted first, confirmed, then watched.
-import { api, get, Problem } from "./api.js";
+import { api, get } from "./api.js";
 import { confirm, openDialog, toast } from "./dialog.js";
 import { count, h, incomplete, jobs } from "./dom.js";
+import { Problem } from "./problem.js";
+import { inWords } from "./times.js";
 
 // Calls `action`, and says what is wrong if it fails. Returns true if it did not.
 export async function attempt(action, done) {
@@ -48,23 +50,27 @@ export async function run(title, expected, path, body) {
   return whole(operation);
 }
 
-// Changes the jobs that a filter means: counts them, asks, does it. Returns true if it was done.
-export async function changeMany(verb, words, body) {
-  const path = `/v1/jobs:${verb}`;
+export const countMany = (verb, body) =>
+  run("Counting the jobs", 0, `/v1/jobs:${verb}`, { ...body, dry_run: true });
+
+// Changes the jobs that a filter means: counts them, unless they are `counted`, asks, does it.
+// Returns true if it was done.
+export async function changeMany(verb, words, body, counted) {
   let done = false;
   await attempt(async () => {
-    const counted = await run("Counting the jobs", 0, path, { ...body, dry_run: true });
+    counted ??= await countMany(verb, body);
     const { changed } = counted;
     if (!changed) return toast(incomplete(counted) || "There is no such job.");
     const title = `${words} ${jobs(changed)}?`;
     const where = body.to ? `from tube ${body.filter.tube} to ${body.to}` :
       `of tube ${body.filter.tube}`;
     const then = { cancel: "They are deleted, and cannot be brought back.",
-      spread: `They get later times, dealt out over ${body.over}. The others keep theirs.` };
+      spread: body.over && `They get later times, dealt out over ${inWords(body.over)}. The ` +
+        "others keep theirs." };
     if (!await confirm(title, `${jobs(changed)} ${where}. ` +
       (then[verb] || "Jobs that are reserved stay."),
       `${words} ${jobs(changed)}`, verb === "cancel")) return;
-    const result = await run(`${words}: ${jobs(changed)}`, changed, path, body);
+    const result = await run(`${words}: ${jobs(changed)}`, changed, `/v1/jobs:${verb}`, body);
     toast([`${words}: ${jobs(result.changed)} done.`, incomplete(result)].join(" ").trim());
     done = true;
   });

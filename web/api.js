@@ -2,17 +2,11 @@
 //
 //   const { body } = await api("POST", "/v1/tubes/mail:kick", { max: 10 });
 //
-// Throws Problem with the server's own words; `status` is 0 if the server does not answer.
-import { askForToken } from "./dialog.js";
+// Throws Problem.
+import { ask } from "./dialog.js";
+import { Problem } from "./problem.js";
 
 const TOKEN = "carillon-token";  // kept until the tab is closed
-
-export class Problem extends Error {
-  constructor(status, detail) {
-    super(detail);
-    this.status = status;
-  }
-}
 
 let asking = null;  // one question for all requests that wait for the token
 
@@ -22,25 +16,45 @@ async function contentOf(reply) {
   return isJson && text ? JSON.parse(text) : text;
 }
 
-// Returns the answer as it comes; `options` are those of fetch().
-export async function open(method, path, options = {}) {
+async function send(method, path, options, token) {
   const headers = { ...options.headers };
-  const token = sessionStorage.getItem(TOKEN);
   if (token) headers.Authorization = `Bearer ${token}`;
-  let reply;
   try {
-    reply = await fetch(path, { ...options, method, headers });
+    return await fetch(path, { ...options, method, headers });
   } catch {
     throw new Problem(0, "The server does not answer.");
   }
+}
+
+// Asks until the server takes the token.
+async function askForToken(isRefused) {
+  let taken = null;
+  while (taken === null) {
+    taken = await ask("A token is needed", isRefused ?
+      "The server does not take the token of before." : "The server asks who you are.", "Go on",
+    [{ name: "token", label: "Token", type: "password", required: true, autocomplete: "off" }],
+    async ({ token }) => {
+      const { status } = await send("GET", "/v1/stats", {}, token);
+      if (status !== 401) return token;
+      const detail = "The server does not take this token.";
+      throw new Problem(status, detail, [{ pointer: "/token", detail }]);
+    }, false);
+  }
+  return taken;
+}
+
+// Returns the answer as it comes; `options` are those of fetch().
+export async function open(method, path, options = {}) {
+  const token = sessionStorage.getItem(TOKEN);
+  const reply = await send(method, path, options, token);
   if (reply.status === 401) {
     asking ??= askForToken(Boolean(token)).finally(() => { asking = null; });
     sessionStorage.setItem(TOKEN, await asking);
     return open(method, path, options);
   }
   if (reply.ok) return reply;
-  const { detail } = await contentOf(reply);
-  throw new Problem(reply.status, detail || `The server says ${reply.status}.`);
+  const { detail, errors } = await contentOf(reply);
+  throw new Problem(reply.status, detail || `The server says ${reply.status}.`, errors);
 }
 
 let known = null;  // the tubes, as they were told last

@@ -1,9 +1,9 @@
 // The console: its pages by their addresses, and whether the server answers.
-import { Problem } from "./api.js";
-import { clock, h } from "./dom.js";
+import { h } from "./dom.js";
 import { live } from "./live.js";
 import { patch } from "./patch.js";
 import { untilFree } from "./patience.js";
+import { Problem } from "./problem.js";
 import { showAudit } from "./audit.js";
 import { showDead } from "./dead.js";
 import { showJob } from "./job.js";
@@ -12,6 +12,7 @@ import { showLimits } from "./limits.js";
 import { showOverview } from "./overview.js";
 import { showSchedules } from "./schedules.js";
 import { showTubes } from "./tubes.js";
+import { clock } from "./times.js";
 import { showWheel } from "./wheel.js";
 
 // Each shows itself in `page`, and returns how often, in seconds, it wants to be shown anew, or

@@ -1,10 +1,18 @@
 // Questions and messages.
-import { field, h } from "./dom.js";
+import { h } from "./dom.js";
+import { blame, problemLine, readFields, typedField } from "./fields.js";
+import { Problem } from "./problem.js";
 
 export function toast(text) {
   const shown = h("div", { class: "toast" }, text);
   document.getElementById("toasts").append(shown);
   setTimeout(() => shown.remove(), 6000);
+}
+
+// Says it, and returns true: it is done.
+export function told(text) {
+  toast(text);
+  return true;
 }
 
 // Shows a dialog until it is closed; returns what it was closed with. The browser keeps the focus
@@ -21,30 +29,40 @@ export function openDialog(title, ...content) {
   return { dialog, closed };
 }
 
+const goBack = (attributes = {}) => h("button", { type: "button", ...attributes,
+  onclick: ({ target }) => target.closest("dialog").close("") }, "Go back");
+
+// The focus is on what Enter then does: on "Go back" before something that cannot be undone.
 export async function confirm(title, text, action, danger = true) {
   const { closed } = openDialog(title, h("p", {}, text), h("form", { method: "dialog" },
-    h("div", { class: "row" }, h("button", { value: "", autofocus: true }, "Go back"),
-      h("button", { value: "yes", class: danger ? "danger" : "main" }, action))));
+    h("div", { class: "row" }, goBack({ autofocus: danger }),
+      h("button", { value: "yes", class: danger ? "danger" : "main", autofocus: !danger },
+        action))));
   return await closed === "yes";
 }
 
-// Asks for the fields: [{ name, label, value, ...attributes }]. Returns what was given, or null.
-export async function ask(title, text, action, fields) {
-  const inputs = fields.map(({ label, ...attributes }) => [label, h("input", attributes)]);
-  const { closed } = openDialog(title, h("p", {}, text), h("form", { method: "dialog" },
-    inputs.map(([label, input]) => field(label, input)),
-    h("div", { class: "row" }, h("button", { value: "", formnovalidate: true }, "Go back"),
-      h("button", { value: "yes", class: "main" }, action))));
-  inputs[0][1].focus();
-  if (await closed !== "yes") return null;
-  return Object.fromEntries(inputs.map(([, input]) => [input.name, input.value.trim()]));
-}
-
-export async function askForToken(refused) {
-  for (;;) {
-    const given = await ask("A token is needed",
-      refused ? "The server does not take this token." : "The server asks who you are.", "Go on",
-      [{ name: "token", label: "Token", type: "password", required: true, autocomplete: "off" }]);
-    if (given?.token) return given.token;
-  }
+// Asks for the fields (typedField()), and gives them to `submit`. If that throws a Problem, the
+// dialog stays, and says what is wrong. Returns what `submit` returns, or null.
+export async function ask(title, text, action, fields, submit, isOptional = true) {
+  let result = null;
+  const send = async (event) => {
+    event.preventDefault();
+    const form = event.target;
+    const given = readFields(form);
+    if (!given) return;
+    try {
+      result = await submit(given);
+      dialog.close();
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      blame(form, problem);
+    }
+  };
+  const { dialog, closed } = openDialog(title, h("p", {}, text),
+    h("form", { novalidate: true, onsubmit: send }, fields.map(typedField), problemLine(),
+      h("div", { class: "row" }, isOptional ? goBack() : null,
+        h("button", { value: "yes", class: "main" }, action))));
+  dialog.querySelector("input").focus();
+  await closed;
+  return result;
 }

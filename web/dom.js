@@ -1,6 +1,7 @@
-// Making elements, and numbers and times as people read them.
+// Making elements, and numbers as people read them.
 //
 //   h("p", { class: "quiet" }, "due ", h("b", {}, until(job.due)))
+import { clock, until } from "./times.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -42,36 +43,6 @@ const numbers = new Intl.NumberFormat("en");
 export const count = (n) => numbers.format(Number(n)).replaceAll(",", "\u202f");
 
 export const jobs = (n) => `${count(n)} ${n === 1 ? "job" : "jobs"}`;
-
-// A duration: 340 ms, 12.5 s, 3 min, 2 h 5 min, 6 d.
-export function duration(seconds) {
-  if (seconds < 0.001) return "0 ms";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
-  const minutes = Math.round(seconds / 60);
-  if (minutes < 60) return `${minutes} min`;
-  const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
-  return `${count(Math.round(hours / 24))} d`;
-}
-
-export function until(moment) {
-  const seconds = (new Date(moment) - Date.now()) / 1000;
-  return seconds < 0 ? `${duration(-seconds)} ago` : `in ${duration(seconds)}`;
-}
-
-const clocks = new Map();  // by their zones: each takes a while to make
-
-// A moment in the zone of the browser, or another one.
-export function clock(moment, timeZone) {
-  if (!clocks.has(timeZone)) {
-    clocks.set(timeZone, new Intl.DateTimeFormat("en-GB", {
-      timeZone, weekday: "short", day: "numeric", month: "short", year: "numeric",
-      hour: "2-digit", minute: "2-digit", second: "2-digit",
-    }));
-  }
-  return clocks.get(timeZone).format(new Date(moment));
-}
 
 export const time = (moment) =>
   h("time", { datetime: moment, title: clock(moment) }, until(moment));

@@ -1,8 +1,10 @@
 // One job, found by its id, or its tube and key: its story, its body, and what can be done to it.
 import { attempt } from "./actions.js";
-import { api, get, Problem, tubePath } from "./api.js";
-import { ask, confirm } from "./dialog.js";
-import { address, button, clock, count, field, h, head, link, state, time } from "./dom.js";
+import { api, get, tubePath } from "./api.js";
+import { ask, confirm, told } from "./dialog.js";
+import { address, button, count, field, h, head, link, state, time } from "./dom.js";
+import { Problem } from "./problem.js";
+import { clock, inWords } from "./times.js";
 
 function finder(query) {
   const input = (name, label, attributes) =>
@@ -54,12 +56,12 @@ function actions(view, job) {
   return [
     free && job.state !== "ready" ? button(job.state === "delayed" ? "Make it ready" : "Retry",
       then(() => attempt(() => api("POST", `${path}:kick`), `Job ${job.id} is ready.`))) : null,
-    free ? button("Put off\u2026", then(async () => {
-      const given = await ask(`Put off job ${job.id}`, "It is due then.", "Put off",
-        [{ name: "delay", label: "In (90s, 15m, 2h)", required: true }]);
-      return given && attempt(() => api("PATCH", path, given, "application/merge-patch+json"),
-        `Job ${job.id} has another time.`);
-    })) : null,
+    free ? button("Put off\u2026", then(() => ask(`Put off job ${job.id}`, "It is due then.",
+      "Put off", [{ name: "due", label: "Until when", kind: "moment", required: true }],
+      async (given) => {
+        await api("PATCH", path, given, "application/merge-patch+json");
+        return told(`Job ${job.id} has another time.`);
+      }))) : null,
     button("Cancel\u2026", then(async () => await confirm(`Cancel job ${job.id}?`,
       free ? "1 job is deleted, and cannot be brought back." :
         "Its worker is asked to stop; the 1 job is deleted when it has.", "Cancel 1 job") &&
@@ -87,7 +89,7 @@ export async function showJob(view) {
   }
   const retry = job.retry?.max_attempts ? ` of ${job.retry.max_attempts}` : "";
   const facts = { tube: link("jobs", { tube: job.tube }, job.tube), key: job.key, group: job.group,
-    priority: count(job.priority), due: clock(job.due), "time to run": job.ttr,
+    priority: count(job.priority), due: clock(job.due), "time to run": inWords(job.ttr),
     "failed attempts": job.failed_attempts + retry,
     expires: job.expires_at && `${clock(job.expires_at)} (${job.at_expiry || "drop"})`,
     type: job.content_type, trace: job.traceparent,

@@ -1,39 +1,56 @@
 // Jobs of a tube, by due time: filters, pages, and changes of all that the filter means.
-import { changeMany } from "./actions.js";
+import { changeMany, countMany } from "./actions.js";
 import { allTubes, get, tubePath } from "./api.js";
 import { ask } from "./dialog.js";
 import {
   address, button, count, empty, field, h, head, incomplete, link, state, table, time,
 } from "./dom.js";
+import { blame, problemLine, readFields, typedField } from "./fields.js";
+import { Problem } from "./problem.js";
+import { typed } from "./times.js";
 import { tubeField } from "./tube_lists.js";
 
 const STATES = ["", "delayed", "ready", "reserved", "buried", "dead", "buried,dead"];
 const TUBES_MS = 10_000;
 const FILTERS = ["state", "group", "key_prefix", "due_after", "due_before"];
 
+// The address has times as the server takes them.
+function timeText(text) {
+  return text && !Number.isNaN(Date.parse(text)) ? typed(text) : text;
+}
+
 function filterForm(query, names) {
-  const input = (name, label, attributes = {}) => field(label,
-    h("input", { name, value: query[name], size: 14, ...attributes }));
+  const input = (name, label, attributes = {}) => typedField({ name, label, at: `?${name}`,
+    value: query[name], size: 14, ...attributes });
+  const moment = (name, label) =>
+    input(name, label, { kind: "moment", value: timeText(query[name]), size: 22 });
   return h("form", { class: "card row", role: "search", "aria-label": "Filter",
     onsubmit: (event) => {
       event.preventDefault();
-      const wanted = Object.fromEntries(new FormData(event.target));
-      location.hash = address("jobs", wanted);
+      const wanted = readFields(event.target);
+      if (wanted) location.hash = address("jobs", wanted);
     } },
   tubeField("Tube", names.map((name) => [name, name]), query.tube, { name: "tube" }),
   field("State", h("select", { name: "state" }, STATES.map((value) =>
     h("option", { value, selected: value === (query.state || "") }, value || "any")))),
   input("group", "Group"),
   input("key_prefix", "Key begins with"),
-  input("due_after", "Due after", { placeholder: "2030-01-31T12:00Z", size: 18 }),
-  input("due_before", "Due before", { placeholder: "2030-01-31T13:00Z", size: 18 }),
-  h("button", { class: "main" }, "Show"));
+  moment("due_after", "Due after"),
+  moment("due_before", "Due before"),
+  h("button", { class: "main" }, "Show"), problemLine());
 }
 
 async function move(filter) {
-  const given = await ask("Move the jobs", `The jobs of tube ${filter.tube} that the filter means.`,
-    "Count them", [{ name: "to", label: "To tube", required: true }]);
-  return given?.to && changeMany("move", "Move", { filter, to: given.to });
+  let body;
+  const counted = await ask("Move the jobs", `The jobs of tube ${filter.tube} that the filter ` +
+    "means.", "Count them", [{ name: "to", label: "To tube", required: true }],
+  ({ to }) => countMany("move", body = { filter, to }));
+  return counted && changeMany("move", "Move", body, counted);
+}
+
+function refused(problem) {
+  if (!(problem instanceof Problem) || problem.status === 0) throw problem;
+  return { problem };
 }
 
 export async function showJobs(view) {
@@ -48,9 +65,15 @@ export async function showJobs(view) {
   const { tube, ...asked } = filter;
   const [tubes, page] = await Promise.all([reading, get(
     `${tubePath(tube)}/jobs?${new URLSearchParams({ ...asked, page_size: 50,
-      ...(query.page_token && { page_token: query.page_token }) })}`)]);
+      ...(query.page_token && { page_token: query.page_token }) })}`).catch(refused)]);
   const names = tubes.map(({ name }) => name);
   if (!names.includes(tube)) names.push(tube);
+  const form = filterForm(query, names);
+  if (page.problem) {
+    blame(form, page.problem);
+    view.draw(head("Jobs", `Tube ${tube}, by due time`), form);
+    return 0;
+  }
   const all = (verb, words) => async () => {
     if (await changeMany(verb, words, { filter })) view.again();
   };
@@ -59,7 +82,7 @@ export async function showJobs(view) {
       button("Retry all\u2026", all("retry", "Retry")),
       button("Move all\u2026", async () => { if (await move(filter)) view.again(); }),
       button("Cancel all\u2026", all("cancel", "Cancel"), { class: "danger" })),
-    filterForm(query, names),
+    form,
     page.jobs.length ? h("section", { class: "card" }, table("Jobs",
       ["job", "state", "due", "key", "group", "priority", "failed", "bytes"],
       page.jobs.map((job) => [job.id,

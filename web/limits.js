@@ -1,45 +1,49 @@
 // Limits: how many jobs of a tube or group run at once, how many go out or come in in a time, and
 // weights.
-import { attempt } from "./actions.js";
 import { allTubes, api, getIfThere, tubePath } from "./api.js";
-import { ask } from "./dialog.js";
+import { ask, told } from "./dialog.js";
 import { address, button, count, empty, h, head, link, table } from "./dom.js";
+import { inWords } from "./times.js";
 import { tubeChooser, tubeRows } from "./tube_lists.js";
 
 const GROUPS = 100;  // a page
 
 const rateText = (rate) => rate ?
-  `${count(rate.jobs)} per ${rate.per}${rate.burst > 1 ? `, ${rate.burst} at once` : ""}` : "none";
+  `${count(rate.jobs)} per ${inWords(rate.per).replace(/^1 /, "")}` +
+    (rate.burst > 1 ? `, ${rate.burst} at once` : "") : "none";
 
 // Fields for a rate, and the rate that they ask for.
 const rateFields = (rate, prefix, label) => [
-  { name: `${prefix}jobs`, label, type: "number", min: 1, value: rate?.jobs },
-  { name: `${prefix}per`, label: "The time (1s, 1m, 1h)", value: rate?.per || "1s" },
-  { name: `${prefix}burst`, label: "Of these at once", type: "number", min: 1,
-    value: rate?.burst || 1 }];
+  { name: `${prefix}jobs`, label, type: "number", min: 1, value: rate?.jobs,
+    at: `/limits/${prefix}rate/jobs` },
+  { name: `${prefix}per`, label: "in each", kind: "duration", value: inWords(rate?.per || "1s"),
+    required: true, at: `/limits/${prefix}rate/per` },
+  { name: `${prefix}burst`, label: "of these at once, after a rest", type: "number", min: 1,
+    value: rate?.burst || 1, at: `/limits/${prefix}rate/burst` }];
 const rateOf = (given, prefix) => given[`${prefix}jobs`] ?
   { jobs: Number(given[`${prefix}jobs`]), per: given[`${prefix}per`],
     burst: Number(given[`${prefix}burst`]) || 1 } : null;
 
 // Asks for limits, and sets them. `more` are fields beside them. A tube has a rate of puts, too.
-async function change(what, path, held, more = []) {
+function change(what, path, held, more = []) {
   const isTube = !more.length;
-  const given = await ask(`Limits of ${what}`, "An empty field is no limit.", "Set them", [
+  return ask(`Limits of ${what}`, "An empty field is no limit.", "Set them", [
     { name: "max_running", label: "Jobs that run at once", type: "number", min: 1,
-      value: held.limits?.max_running },
-    ...rateFields(held.limits?.rate, "", "Jobs in a time"),
-    ...(isTube ? [...rateFields(held.limits?.put_rate, "put_", "Jobs put in a time"),
-      { name: "retention", label: "Dead jobs are kept for (7d; empty: for ever)",
-        value: held.retention }] : []), ...more]);
-  if (!given) return false;
-  const patch = { limits: { max_running: Number(given.max_running) || null,
-    rate: rateOf(given, "") } };
-  if (isTube) {
-    patch.limits.put_rate = rateOf(given, "put_");
-    patch.retention = given.retention || null;
-  }
-  if (given.weight) patch.weight = Number(given.weight);
-  return attempt(() => api("PATCH", path, patch), `The limits of ${what} are set.`);
+      value: held.limits?.max_running, at: "/limits/max_running" },
+    ...rateFields(held.limits?.rate, "", "Jobs that go out"),
+    ...(isTube ? [...rateFields(held.limits?.put_rate, "put_", "Jobs that are put"),
+      { name: "retention", label: "Dead jobs are kept for; empty: for ever", kind: "duration",
+        value: held.retention && inWords(held.retention) }] : []), ...more], async (given) => {
+    const patch = { limits: { max_running: Number(given.max_running) || null,
+      rate: rateOf(given, "") } };
+    if (isTube) {
+      patch.limits.put_rate = rateOf(given, "put_");
+      patch.retention = given.retention || null;
+    }
+    if (given.weight) patch.weight = Number(given.weight);
+    await api("PATCH", path, patch);
+    return told(`The limits of ${what} are set.`);
+  });
 }
 
 function groupTable(view, tube, { groups, next_page_token: next }) {
@@ -80,7 +84,8 @@ export async function showLimits(view) {
       tube.limits.max_running ? count(tube.limits.max_running) : "none",
       rateText(tube.limits.rate), rateText(tube.limits.put_rate),
       link("limits", { tube: tube.name }, count(tube.groups)),
-      tube.retry?.max_attempts ? `${tube.retry.max_attempts} attempts` : "", tube.retention || "",
+      tube.retry?.max_attempts ? `${tube.retry.max_attempts} attempts` : "",
+      tube.retention ? inWords(tube.retention) : "",
       button("Change\u2026", async () => {
         if (await change(`tube ${tube.name}`, tubePath(tube.name), tube)) view.again();
       }, { "aria-label": `Change tube ${tube.name}` })]), [1, 2, 5])) :

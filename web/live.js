@@ -6,7 +6,8 @@
 // Samples are those of /v1/events (docs/http.md); those of before come from /v1/history. If the
 // server has no events for this page, as its token is not for all tubes, as too many listen, or as
 // something on the way holds them back, it is asked for its counts every other second instead.
-import { get, open, Problem } from "./api.js";
+import { get, open } from "./api.js";
+import { Problem } from "./problem.js";
 
 const KEPT_S = 300;
 const SILENCE_MS = 6_000;  // there is an event each second

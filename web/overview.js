@@ -1,7 +1,8 @@
 // The first page: what the server does now, and has done in the last minutes.
-import { count, duration, h, head, link } from "./dom.js";
+import { count, h, head, link } from "./dom.js";
 import { live } from "./live.js";
 import { linePlot } from "./plot.js";
+import { duration } from "./times.js";
 
 const rate = (value) => `${value < 10 ? Number(value.toFixed(1)) : count(Math.round(value))}/s`;
 

@@ -5,6 +5,7 @@
 //
 // An element becomes the next one of the same tag and data-key. Elements without a key are matched
 // in their order. One that another has overtaken is made anew, and gets the focus back by its key.
+// One with data-own stays as it is: what is in it is somebody's.
 
 const HANDLERS = ["onclick", "onchange", "onfocus", "oninput", "onsubmit"];  // that h() is given
 
@@ -15,7 +16,7 @@ const canBecome = (old, next) => next.element ? old === next.element :
   old.nodeName === next.nodeName && old.dataset?.key === next.dataset?.key;
 
 function become(old, next) {
-  if (next.element) return;
+  if (next.element || old.dataset?.own !== undefined) return;
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== next.data) old.data = next.data;
     return;

@@ -2,10 +2,11 @@
 import { attempt } from "./actions.js";
 import { api, get } from "./api.js";
 import { confirm } from "./dialog.js";
-import { button, clock, count, empty, h, head, link, time, until } from "./dom.js";
+import { button, count, empty, h, head, link, time } from "./dom.js";
+import { clock, inWords, until } from "./times.js";
 
 function rule(one) {
-  if (one.every) return `every ${one.every}`;
+  if (one.every) return `every ${inWords(one.every)}`;
   return [h("code", {}, one.cron), ` in ${one.time_zone || "UTC"}`];
 }
 
@@ -18,7 +19,7 @@ function actions(view, one) {
   return h("div", { class: "row" },
     one.paused ? act("Resume", null, () => api("POST", `${path}:resume`), "It fires again.") :
       act("Pause", [`Pause schedule ${one.name}?`, "What comes meanwhile is skipped, until it " +
-        "is resumed.", "Pause it"], () => api("POST", `${path}:pause`),
+        "is resumed.", "Pause it", false], () => api("POST", `${path}:pause`),
       `Schedule ${one.name} is paused.`),
     act("Trigger", [`Trigger schedule ${one.name}?`, `1 job is put into tube ${one.job.tube} now.`,
       "Put 1 job", false], () => api("POST", `${path}:trigger`),
@@ -37,7 +38,7 @@ function card(view, one) {
     actions(view, one)),
     one.broken ? h("p", { class: "bad" }, one.broken) : null,
     one.next.length ? h("ol", { class: "times" }, one.next.map((next) =>
-      h("li", {}, `${clock(next, zone)} (${zone}), `, time(next)))) :
+      h("li", {}, `${clock(next, zone)}, `, time(next)))) :
       h("p", { class: "quiet" }, "It fires no more."),
     h("p", { class: "quiet" }, `fired ${count(one.fired)} times, skipped ${count(one.skipped)}`,
       one.last ? `, last ${until(one.last)}` : "",

@@ -1,17 +1,20 @@
 // Tubes: their counts, and what an operator does to one.
 import { attempt, changeMany, run } from "./actions.js";
 import { allTubes, api, tubePath } from "./api.js";
-import { ask, confirm } from "./dialog.js";
-import { button, count, duration, empty, h, head, jobs, link, table } from "./dom.js";
+import { ask, confirm, told } from "./dialog.js";
+import { button, count, empty, h, head, jobs, link, table } from "./dom.js";
+import { duration } from "./times.js";
 import { tubeRows } from "./tube_lists.js";
 
-async function pause(tube) {
-  const given = await ask(`Pause tube ${tube.name}?`,
+function pause(tube) {
+  return ask(`Pause tube ${tube.name}?`,
     `No job goes out meanwhile: ${jobs(tube.jobs.ready)} ready, ${jobs(tube.jobs.delayed)} ` +
     "delayed. A restart ends a pause.", "Pause it",
-    [{ name: "duration", label: "For how long (10m, 2h); empty: until it is resumed" }]);
-  return given && attempt(() => api("POST", `${tubePath(tube.name)}:pause`,
-    given.duration ? { duration: given.duration } : {}), `Tube ${tube.name} is paused.`);
+    [{ name: "duration", label: "For how long; empty: until it is resumed", kind: "duration" }],
+    async ({ duration: given }) => {
+      await api("POST", `${tubePath(tube.name)}:pause`, given ? { duration: given } : {});
+      return told(`Tube ${tube.name} is paused.`);
+    });
 }
 
 async function kick(tube) {

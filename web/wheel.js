@@ -1,12 +1,12 @@
 // The Wheel: the delayed jobs that are due next, as the slots of four wheels of a clock. Each wheel
 // holds what the finer ones do not: jobs of this minute are on the wheel of seconds, those of this
 // hour on that of minutes, and so on. When a hand moves on, its slot pours into the finer wheel.
-import { changeMany } from "./actions.js";
+import { changeMany, countMany } from "./actions.js";
 import { allTubes, getIfThere } from "./api.js";
 import { ask } from "./dialog.js";
-import { address, button, clock, count, duration, empty, field, h, head, jobs, link, s, until }
-  from "./dom.js";
+import { address, button, count, empty, field, h, head, jobs, link, s } from "./dom.js";
 import { barPlot } from "./plot.js";
+import { clock, duration, until } from "./times.js";
 import { tubeChooser } from "./tube_lists.js";
 
 const WHEELS = [
@@ -124,12 +124,14 @@ function comingCard(wheel, unit, to) {
 }
 
 async function spread({ tube, from, to, jobs: held }) {
-  const given = await ask(`Spread a storm of ${jobs(held)}?`, `Jobs of tube ${tube} that are due ` +
-    `at ${clock(from)}, within one minute. They are dealt out evenly over a longer time, which ` +
-    "begins then. None comes earlier.", "Count them",
-  [{ name: "over", label: "Over how long (10m, 2h)", value: "1h", required: true }]);
-  return given && changeMany("spread", "Spread", { over: given.over,
-    filter: { tube, due_after: from, due_before: to } });
+  const filter = { tube, due_after: from, due_before: to };
+  let body;
+  const counted = await ask(`Spread a storm of ${jobs(held)}?`, `Jobs of tube ${tube} that are ` +
+    `due at ${clock(from)}, within one minute. They are dealt out evenly over a longer time, ` +
+    "which begins then. None comes earlier.", "Count them",
+  [{ name: "over", label: "Over how long", kind: "duration", value: "1 h", required: true }],
+  ({ over }) => countMany("spread", body = { over, filter }));
+  return counted && changeMany("spread", "Spread", body, counted);
 }
 
 function stormList(view, storms) {

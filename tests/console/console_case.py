@@ -93,6 +93,11 @@ class ConsoleCase(unittest.TestCase):
             text,
         )
 
+    def keys(self, *keys):
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.page).send_keys(*keys).perform()
+
 
 def run():
     if reason := console.why_not():

@@ -148,7 +148,7 @@ class ConsoleTest(ConsoleCase):
         self.sees(f"Job {job['id']}")
         self.sees('"a": 1')
         self.click("Put off\u2026")
-        self.type("delay", "3h")
+        self.type("due", "in 3 h")
         self.click("Put off", "dialog[open]")
         self.sees("has another time.")
         self.click("Make it ready")
@@ -194,7 +194,7 @@ class ConsoleTest(ConsoleCase):
 
     def test_a_schedule_is_triggered_paused_and_resumed(self):
         self.show("schedules")
-        self.sees("02:30:00 (Europe/Berlin)")
+        self.sees("02:30:00 CET")
         self.click("Trigger schedule sales-report")
         self.click("Put 1 job", "dialog[open]")
         self.sees("is put.")
@@ -218,7 +218,7 @@ class ConsoleTest(ConsoleCase):
         limits = tube["limits"]
         self.assertEqual([limits["max_running"], limits["rate"]["jobs"]], [4, 5])
         self.assertEqual([limits["put_rate"]["jobs"], tube["retention"]], [70, "604800s"])
-        self.sees("70 per 1s")
+        self.sees("70 per s")
 
     def test_many_tubes_come_in_pages_and_are_found_by_their_names(self):
         puts = "".join(f"use z-{n}\r\nput 0 3600 60 1\r\nx\r\n" for n in range(110))

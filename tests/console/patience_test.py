@@ -52,11 +52,6 @@ class PatienceTest(ConsoleCase):
     def until_it_waits(self, waits=True):
         self.page.execute_async_script(UNTIL, waits)
 
-    def keys(self, *keys):
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        ActionChains(self.page).send_keys(*keys).perform()
-
     def put(self, tube, **job):
         return self.api("POST", f"/v1/tubes/{tube}/jobs", {"body": "x", **job})
 
