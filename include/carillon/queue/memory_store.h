@@ -101,6 +101,7 @@ class MemoryStore : public Store {
   std::map<std::pair<std::uint32_t, std::string>, KeyRecord, std::less<>> keys_;
   std::set<std::tuple<UtcMs, std::uint32_t, std::string>> ended_keys_;
   std::unordered_map<JobId, std::vector<Attempt>> stories_;
+  std::unordered_map<JobId, LeaseRecord> leases_;
   std::unordered_map<std::string, ScheduleRecord> schedules_;
   Endpoints endpoints_;
   // Jobs by JobRecord::body_id(), if that is not their own id.

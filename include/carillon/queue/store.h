@@ -232,6 +232,26 @@ struct StoryChange {
   std::vector<Attempt> story;
 };
 
+// A reservation that outlives the server: whoever has the secret holds the job, until steady time
+// (docs/queue.md#time) reaches `until`, in ms.
+struct LeaseRecord {
+  JobId job = 0;
+  // Any bytes, random. Leases with one secret have one worker.
+  std::string secret = {};
+  // The worker's name, for stories.
+  std::string worker = {};
+  UtcMs until = 0;
+
+  friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
+};
+
+// The lease of a job after a change.
+struct LeaseChange {
+  JobId job = 0;
+  // None if it is over.
+  std::optional<LeaseRecord> after;
+};
+
 // The record of a schedule after a change.
 struct ScheduleChange {
   std::string name;
@@ -275,6 +295,7 @@ struct Changes {
   std::vector<JobChange> jobs;
   std::vector<KeyChange> keys = {};
   std::vector<StoryChange> stories = {};
+  std::vector<LeaseChange> leases = {};
   std::vector<ScheduleChange> schedules = {};
   std::vector<EndpointChange> endpoints = {};
   // The body comes in pieces; the change that puts its job, without a body, completes it.
@@ -291,6 +312,7 @@ struct Changes {
     jobs.clear();
     keys.clear();
     stories.clear();
+    leases.clear();
     schedules.clear();
     endpoints.clear();
     begun.reset();
@@ -319,6 +341,8 @@ struct Recovered {
   // In any order.
   std::vector<ScheduleRecord> schedules = {};
   Endpoints endpoints = {};
+  // In any order. The job of one may be gone, and the time of one may be over.
+  std::vector<LeaseRecord> leases = {};
 };
 
 class Store {

@@ -44,6 +44,13 @@ Sequence MemoryStore::append(const Changes& changes) {
       stories_[change.id] = change.story;
     }
   }
+  for (const LeaseChange& change : changes.leases) {
+    if (change.after) {
+      leases_.insert_or_assign(change.job, *change.after);
+    } else {
+      leases_.erase(change.job);
+    }
+  }
   for (const ScheduleChange& change : changes.schedules) {
     if (change.after) {
       schedules_[change.name] = *change.after;
@@ -168,6 +175,7 @@ Recovered MemoryStore::recover() const {
       [&recovered](std::uint32_t, const TubeRecord& record) { recovered.tubes.push_back(record); });
   for (const auto& [name, record] : schedules_) recovered.schedules.push_back(record);
   recovered.endpoints = endpoints_;
+  for (const auto& [id, lease] : leases_) recovered.leases.push_back(lease);
   for (const auto& [id, bytes] : unfinished_) recovered.unfinished.push_back({id, bytes});
   return recovered;
 }

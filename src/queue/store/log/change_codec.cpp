@@ -62,6 +62,13 @@ class Encoder {
     append_story_value(value_, change.story);
     put(kKeys, view(key), value_);
   }
+  void add(const LeaseChange& change) {
+    const LeaseKey key = lease_key(change.job);
+    if (!change.after) return erase(kKeys, view(key));
+    value_.clear();
+    append_lease_value(value_, *change.after);
+    put(kKeys, view(key), value_);
+  }
   void add(const ScheduleChange& change) {
     if (!change.after) return erase(kSchedules, change.name);
     value_.clear();
@@ -162,6 +169,7 @@ void encode_changes(const Changes& changes, std::string& bytes) {
   for (const JobChange& change : changes.jobs) encoder.add(change);
   for (const KeyChange& key : changes.keys) encoder.add(key);
   for (const StoryChange& story : changes.stories) encoder.add(story);
+  for (const LeaseChange& lease : changes.leases) encoder.add(lease);
   for (const ScheduleChange& schedule : changes.schedules) encoder.add(schedule);
   for (const EndpointChange& endpoint : changes.endpoints) encoder.add(endpoint);
   for (const TubeRecord& tube : changes.tubes) encoder.add(tube);

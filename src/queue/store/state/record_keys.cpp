@@ -73,6 +73,19 @@ StoryKey story_key(JobId id) {
   return key;
 }
 
+LeaseKey lease_key(JobId id) {
+  LeaseKey key;
+  key[0] = kLeaseKeys[0];
+  put_big(key.data() + 1, id);
+  return key;
+}
+
+JobId job_of_lease_key(std::string_view key) {
+  if (key.size() != LeaseKey{}.size())
+    throw StoreDamage("a lease is under the key " + hex(key) + ", which is no job's");
+  return get_big<JobId>(key, 1);
+}
+
 JobId job_of_unfinished_key(std::string_view key) {
   if (key.size() != UnfinishedKey{}.size())
     throw StoreDamage("an unfinished body is under the key " + hex(key) + ", which is no job's");

@@ -8,6 +8,7 @@
 //   keys      'k' tube:u32 key            the record of the key
 //   keys      'e' until:u64 tube:u32 key  the same, for a key whose job is gone
 //   keys      's' id:u64 the story of job id
+//   keys      'l' id:u64 the lease of job id
 //   schedules name                        the record of the schedule
 //   default   't' n:u32  the record of tube number n
 //   default   'p' name   the record of the endpoint
@@ -49,6 +50,7 @@ using TubeKey = Bytes<5>;
 using PieceKey = Bytes<12>;
 using UnfinishedKey = Bytes<9>;
 using StoryKey = Bytes<9>;
+using LeaseKey = Bytes<9>;
 using Pointer = Bytes<22>;
 
 template <std::size_t size>
@@ -63,6 +65,11 @@ JobKey job_key(JobId id);
 PieceKey piece_key(JobId id, std::uint32_t number);
 UnfinishedKey unfinished_key(JobId id);
 StoryKey story_key(JobId id);
+LeaseKey lease_key(JobId id);
+// Throws StoreDamage if `key` is not a lease's.
+JobId job_of_lease_key(std::string_view key);
+inline constexpr std::string_view kLeaseKeys = "l";
+inline constexpr std::string_view kLeaseKeysEnd = "m";
 // Throws StoreDamage if `key` is not an unfinished body's.
 JobId job_of_unfinished_key(std::string_view key);
 inline constexpr std::string_view kUnfinishedKeys = "u";

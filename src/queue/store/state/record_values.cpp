@@ -222,6 +222,25 @@ std::vector<Attempt> read_story_value(JobId id, std::string_view bytes) {
   return story;
 }
 
+void append_lease_value(std::string& bytes, const LeaseRecord& lease) {
+  const auto append = begin_value(bytes);
+  append(1, lease.secret);
+  append(2, lease.worker);
+  append(3, lease.until);
+}
+
+LeaseRecord read_lease_value(JobId id, std::string_view bytes) {
+  const LeaseKey key = lease_key(id);
+  const StoredValue value("the lease of a job", view(key), bytes);
+  LeaseRecord lease{.job = id};
+  value.read([&lease](auto&& field) {
+    field(1, lease.secret);
+    field(2, lease.worker);
+    field(3, lease.until);
+  });
+  return lease;
+}
+
 void append_unfinished_value(std::string& bytes, const UnfinishedBody& body) {
   begin_value(bytes)(1, body.bytes);
 }

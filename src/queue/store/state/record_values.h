@@ -10,9 +10,9 @@
 // A tube has 1 scheduled, 2 buried, 3 name (bytes), 4 ended_keys. A key has 1 id, 2 until; the key
 // of a token also 4 answer, 5 fingerprint (bytes), and for its job 6 index key, 7 value, 8 tube, 9
 // group. The watermarks have 1 next_id, 2 next_burial, 3 time, 4 boot (bytes), 5 wall_ns, 6
-// steady_ns, 7 boot_lead, 8 job_lead, 9 gained_ns, 10 era, 11 boot_era; of an unfinished body: 1
-// bytes. A lead may be negative, as may 5, 6 and 9 of the watermarks: 1, 2, 3, 4, ... stand for 0,
-// -1, 1, -2, ... No field stands for no lead.
+// steady_ns, 7 boot_lead, 8 job_lead, 9 gained_ns, 10 era, 11 boot_era; a lease 1 secret (bytes), 2
+// worker (bytes), 3 until; an unfinished body 1 bytes. A lead may be negative, as may 5, 6 and 9 of
+// the watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ... No field stands for no lead.
 //
 // The key says which job or tube it is (record_keys.h). Fields that this version does not know are
 // kept, and written again with the record.
@@ -44,6 +44,9 @@ KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_v
 
 void append_story_value(std::string& bytes, const std::vector<Attempt>& story);
 std::vector<Attempt> read_story_value(JobId id, std::string_view value);
+
+void append_lease_value(std::string& bytes, const LeaseRecord& lease);
+LeaseRecord read_lease_value(JobId id, std::string_view value);
 
 void append_unfinished_value(std::string& bytes, const UnfinishedBody& body);
 UnfinishedBody read_unfinished_value(JobId id, std::string_view value);

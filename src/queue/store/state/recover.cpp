@@ -38,6 +38,9 @@ Recovered recover(RocksState& state) {
        [&](std::string_view key, std::string_view value) {
          recovered.unfinished.push_back(read_unfinished_value(job_of_unfinished_key(key), value));
        });
+  scan(state, kKeys, kLeaseKeys, kLeaseKeysEnd, [&](std::string_view key, std::string_view value) {
+    recovered.leases.push_back(read_lease_value(job_of_lease_key(key), value));
+  });
   const std::string end(kMaxScheduleText + 1, '\xff');
   scan(state, kSchedules, "", end, [&](std::string_view name, std::string_view value) {
     recovered.schedules.push_back(read_schedule_value(name, value));
