@@ -361,7 +361,7 @@ constexpr Setting kGroupSettings[] = {
     {"weight", "N", "For --group: a group with twice the weight gets twice as many turns (1)"}};
 constexpr Setting kTubeSettings[] = {
     {"max_running", "N",
-     "At most N jobs are reserved at once. A restart ends reservations: for a time more may run"},
+     "At most N jobs are reserved at once. A restart ends reservations on port 11300"},
     {"rate", "N/TIME", "Jobs that go out per time, evenly: 100/1m"},
     {"burst", "N", "Maximum burst for --rate, after a rest (1)"},
     {"put_rate", "N/TIME", "Jobs that may be put per time; more are refused"},

@@ -13,6 +13,8 @@ _FORTY_DAYS_MS = 40 * 24 * 3600 * 1000
 class _Kept(daemon.DataCase):
     """A durable server that each test restarts on the same data."""
 
+    flags = ("--http", f"{daemon.HOST}:0")
+
     def setUp(self):
         super().setUp()
         self.serve()
@@ -79,6 +81,29 @@ class _Kept(daemon.DataCase):
         self.assertIn(left, range(3455900, 3456000))
         self.assertEqual(self.c.call(b"kick-job %d" % near), said(b"KICKED"))
         self.assertEqual(self.c.call(b"reserve"), Reply(b"RESERVED %d 4" % near, b"near"))
+
+    def test_leases_go_on(self):
+        limits = {"limits": {"max_running": 3}}
+        self.assertEqual(self.server.ask("PATCH", "/v1/tubes/mail", limits)[0], 200)
+        for _ in range(4):
+            self.assertEqual(self.server.ask("POST", "/v1/tubes/mail/jobs", {"ttr": "1h"})[0], 201)
+        reserved = self.server.ask("POST", "/v1/tubes/mail:reserve", {"max": 3})[1]["jobs"]
+        done, extended, failed = (job["lease"] for job in reserved)
+        for _ in range(2):
+            self.restart()
+            answer = self.server.ask("POST", "/v1/tubes/mail:reserve")
+            self.assertEqual(answer, (200, {"jobs": []}), "three run")
+        self.assertEqual(self.server.ask("POST", f"/v1/leases/{done}:ack")[0], 204)
+        self.assertEqual(
+            self.server.ask("POST", f"/v1/leases/{extended}:extend", {"lease": "2h"})[0], 200
+        )
+        self.restart()
+        self.assertEqual(self.server.ask("POST", f"/v1/leases/{done}:ack")[0], 409)
+        self.assertEqual(self.server.ask("POST", f"/v1/leases/{extended}:ack")[0], 204)
+        nacked = self.server.ask("POST", f"/v1/leases/{failed}:nack", {"error": "no"})
+        self.assertEqual((nacked[0], nacked[1]["failed_attempts"]), (200, 1))
+        left = self.server.ask("POST", "/v1/tubes/mail:reserve", {"max": 3})[1]["jobs"]
+        self.assertEqual(len(left), 2)
 
     def test_delays_of_milliseconds_are_not_shifted(self):
         sent, jobs = {}, []

@@ -87,6 +87,18 @@ struct Outcome {
   Sequence durable_at = 0;
 };
 
+struct Leased {
+  // Those that have a lease now, in the order of the call.
+  std::vector<JobId> jobs;
+  Sequence durable_at = 0;
+};
+
+// A client that has held leases since before the start.
+struct FormerWorker {
+  ClientId client = 0;
+  std::string secret;
+};
+
 // A body of more than kBodyPiece bytes that is being put in pieces.
 struct LargeBody {
   // The id of the job that will have it.

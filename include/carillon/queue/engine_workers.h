@@ -77,6 +77,18 @@ class EngineWorkers {
   // The job's ttr begins anew; this time it lasts `ttr`, if that is given (ms; it becomes at
   // least kMinTtr and at most kMaxTtr). Appends nothing.
   Outcome touch(ClientId client, Now now, JobId id, std::optional<Millis> ttr = std::nullopt);
+  // Makes leases of what the client has reserved: stored reservations, which outlive the server.
+  // Each lasts `time` ms from now, or without it the job's ttr (at least kMinTtr, at most kMaxTtr).
+  // A second call makes the leases begin anew. Jobs that the client does not hold are left out.
+  // When a lease is over, it ends as a ttr does, also if the server did not run then. After a
+  // restart, one client for each secret holds the leases (former_workers()).
+  Leased lease(ClientId client, Now now, std::span<const JobId> ids, std::string_view secret,
+               std::optional<Millis> time);
+  // Returns who has reserved the job; none if nobody has.
+  std::optional<ClientId> holder_of(JobId id) const;
+  // Returns the clients that held leases when the engine began. The caller disconnects each when it
+  // holds no job any more.
+  const std::vector<FormerWorker>& former_workers() const;
   // The attempt has failed: counts it, adds it to the job's story (retry.h), and buries the job if
   // it was the last one; otherwise makes it ready or delayed. Without a policy no attempt is the
   // last one. Throws std::out_of_range as `release` does.

@@ -159,7 +159,7 @@ struct JobExtras {
 // not stored:
 // - Ready. A job that is not buried and whose due time has passed *is* ready. So becoming ready
 //   costs no write.
-// - Reserved. A reservation ends with the server that gave it.
+// - Reserved. A reservation ends with the server that gave it, unless it is a lease (LeaseRecord).
 struct JobRecord {
   JobId id = 0;
   // Number of the job's tube, or of the lane of its group: see TubeRecord.

@@ -65,11 +65,16 @@ Moment end_of_lease(const RequestContext& x, queue::Millis time) {
 // The leases begin now, as reading the bodies may have taken long. A job whose ttr was over
 // meanwhile is another one's.
 void answer_reserved(RequestContext& x, const Reserving& reserved) {
+  std::vector<queue::JobId> ids;
+  for (const Reservation::Taken& job : reserved->jobs) ids.push_back(job.view.id);
+  const queue::Leased leased =
+      x.service().leases().lease(reserved->worker, x.now(), ids, reserved->lease);
   std::string jobs;
-  queue::Sequence durable_at = 0;
+  auto next = leased.jobs.begin();
   for (Reservation::Taken& job : reserved->jobs) {
     const queue::JobId id = job.view.id;
-    if (!x.engine().touch(reserved->worker, x.now(), id, reserved->lease).done) continue;
+    if (next == leased.jobs.end() || *next != id) continue;
+    ++next;
     job.shown.pop_back();
     const std::string token = x.service().leases().token({.worker = reserved->worker, .job = id});
     const bool is_large = job.view.body_bytes > queue::kBodyPiece;
@@ -77,11 +82,10 @@ void answer_reserved(RequestContext& x, const Reserving& reserved) {
                    jobs.empty() ? "" : ",", job.shown,
                    is_large ? fmt::format(R"(,"body_url":"/v1/leases/{}/body")", token) : "", token,
                    format_timestamp(end_of_lease(x, reserved->lease.value_or(job.ttr)).at));
-    durable_at = std::max(durable_at, job.view.durable_at);
   }
   reserved->keep();
   x.changed_nothing = jobs.empty();
-  x.answer({.body = fmt::format(R"({{"jobs":[{}]}})", jobs), .durable_at = durable_at});
+  x.answer({.body = fmt::format(R"({{"jobs":[{}]}})", jobs), .durable_at = leased.durable_at});
 }
 
 // The first job may have been waited for, the others must be ready now, and fit in.
@@ -151,8 +155,7 @@ void take_next(RequestContext& x, const Reserving& reserved) {
 
 [[noreturn]] void throw_lease_over() {
   throw Problem(kLeaseOver,
-                "the token is of no lease that goes on: its time was over, the job was "
-                "ended, or the server has restarted");
+                "the token is of no lease that goes on: its time was over, or the job was ended");
 }
 
 Lease lease_of(RequestContext& x, const std::string& token) {
@@ -242,23 +245,25 @@ void extend_lease(RequestContext& x, const Extend& asked) {
   const Lease lease = lease_of(x, asked.token);
   std::optional<queue::Millis> time;
   if (asked.lease) time = asked.lease->ms;
-  const queue::Outcome outcome = x.engine().touch(lease.worker, x.now(), lease.job, time);
+  const queue::Leased leased =
+      x.service().leases().lease(lease.worker, x.now(), {&lease.job, 1}, time);
   const auto stats = x.engine().job_stats(x.now(), lease.job);
-  if (!outcome.done || !stats) throw_lease_over();
+  if (leased.jobs.empty() || !stats) throw_lease_over();
   const bool is_asked = x.engine().cancel_asked(lease.worker, lease.job);
   x.answer(
       {.body = text_of(Extended{.lease_ends = end_of_lease(x, time.value_or(stats->record.ttr)),
                                 .cancel_requested = is_asked}),
-       .durable_at = outcome.durable_at});
+       .durable_at = leased.durable_at});
 }
 
 // --- The rows.
 
 constexpr auto kLeaseRows = rows(
     "leases",
-    operation<reserve_jobs, Reserved>("POST /v1/tubes/{tube}:reserve", {Needs::kWork, Reach::kTube},
-                                      "Reserves jobs, or waits for one.",
-                                      {.name = "reserve", .problems = "503"}),
+    operation<reserve_jobs, Reserved>(
+        "POST /v1/tubes/{tube}:reserve", {Needs::kWork, Reach::kTube},
+        "Reserves jobs, or waits for one.",
+        {.name = "reserve", .appends = Appends::kYes, .problems = "503"}),
     operation<ack_lease>("POST /v1/leases/{token}:ack", {Needs::kWork, Reach::kLease},
                          "The work is done: the job is deleted.",
                          {.name = "ack", .appends = Appends::kYes, .problems = "409"}),
@@ -268,9 +273,9 @@ constexpr auto kLeaseRows = rows(
     operation<nack_lease, Nacked>("POST /v1/leases/{token}:nack", {Needs::kWork, Reach::kLease},
                                   "The attempt has failed: the job comes again, or is dead.",
                                   {.name = "nack", .appends = Appends::kYes, .problems = "409"}),
-    operation<extend_lease, Extended>("POST /v1/leases/{token}:extend",
-                                      {Needs::kWork, Reach::kLease}, "The lease begins anew.",
-                                      {.name = "extend", .problems = "409"}));
+    operation<extend_lease, Extended>(
+        "POST /v1/leases/{token}:extend", {Needs::kWork, Reach::kLease}, "The lease begins anew.",
+        {.name = "extend", .appends = Appends::kYes, .problems = "409"}));
 
 }  // namespace
 

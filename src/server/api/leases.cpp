@@ -5,6 +5,8 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
+#include <array>
+
 #include "carillon/require.h"
 #include "server/text/whole_number.h"
 
@@ -34,11 +36,18 @@ std::string in_digits(const Bytes& bytes) {
 
 }  // namespace
 
+Leases::Leases(queue::Engine& engine, MemoryPool& memory)
+    : engine_(engine), pool_(memory), memory_(memory) {
+  for (const queue::FormerWorker& former : engine.former_workers())
+    workers_.emplace(former.client, Worker{.asker = 0, .secret = former.secret});
+  memory_.set(workers_.size() * kWorkerMemory);
+}
+
 queue::ClientId Leases::begin(queue::ClientId asker, std::string_view tube, std::string_view name,
                               queue::Now now) {
   if (!pool_.has(kWorkerMemory) || memory_.bytes() > pool_.bytes() / 2)
     throw queue::OverLimit("there is no memory for another lease");
-  Secret secret;
+  std::array<unsigned char, 16> secret{};
   if (RAND_bytes(secret.data(), static_cast<int>(secret.size())) != 1)
     throw queue::OverLimit("the system gives no random bytes for another lease");
   const queue::ClientId worker = engine_.connect();
@@ -50,7 +59,7 @@ queue::ClientId Leases::begin(queue::ClientId asker, std::string_view tube, std:
   }
   if (tube != "default") engine_.ignore(worker, "default");
   engine_.name_client(worker, name);
-  workers_.emplace(worker, Worker{.asker = asker, .secret = secret});
+  workers_.emplace(worker, Worker{.asker = asker, .secret = in_digits(secret)});
   memory_.set(workers_.size() * kWorkerMemory);
   return worker;
 }
@@ -58,6 +67,11 @@ queue::ClientId Leases::begin(queue::ClientId asker, std::string_view tube, std:
 queue::ClientId Leases::asker_of(queue::ClientId client) const {
   const auto found = workers_.find(client);
   return found == workers_.end() ? client : found->second.asker;
+}
+
+queue::Leased Leases::lease(queue::ClientId worker, queue::Now now,
+                            std::span<const queue::JobId> jobs, std::optional<queue::Millis> time) {
+  return engine_.lease(worker, now, jobs, workers_.at(worker).secret, time);
 }
 
 void Leases::answered(queue::ClientId worker, queue::Now now) {
@@ -84,21 +98,19 @@ void Leases::look(queue::Now now) {
 std::string Leases::token(Lease lease) const {
   const auto found = workers_.find(lease.worker);
   CARILLON_REQUIRE(found != workers_.end(), lease.worker, lease.job);
-  return fmt::format("{:x}-{:x}-{}", lease.worker, lease.job, in_digits(found->second.secret));
+  return fmt::format("{:x}-{}", lease.job, found->second.secret);
 }
 
 std::optional<Lease> Leases::find(std::string_view token) const {
-  const auto worker = take_number(token);
-  if (!worker) return std::nullopt;
   const auto job = take_number(token);
-  const auto found = workers_.find(*worker);
-  const bool is_answered = found != workers_.end() && found->second.asker == 0;
-  if (!job || !is_answered) return std::nullopt;
-  const std::string secret = in_digits(found->second.secret);
+  const auto holder = job ? engine_.holder_of(*job) : std::nullopt;
+  const auto found = holder ? workers_.find(*holder) : workers_.end();
+  if (found == workers_.end() || found->second.asker != 0) return std::nullopt;
+  const std::string& secret = found->second.secret;
   const bool is_right = token.size() == secret.size() &&
                         CRYPTO_memcmp(token.data(), secret.data(), secret.size()) == 0;
   if (!is_right) return std::nullopt;
-  return Lease{.worker = *worker, .job = *job};
+  return Lease{.worker = *holder, .job = *job};
 }
 
 }  // namespace carillon::server

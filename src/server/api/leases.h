@@ -1,26 +1,26 @@
-// The leases of HTTP: a token holds the job, not a connection.
+// The leases of HTTP: a token holds the job, not a connection, and not the process.
 //
 //   const queue::ClientId worker = leases.begin(asker, "mail", "host-7", now);
 //   engine.reserve(worker, now, wait);            // a Delivery goes to leases.asker_of(worker)
+//   leases.lease(worker, now, {job}, time);       // from now on a restart does not end it
 //   reply(leases.token({worker, job}));
 //   leases.answered(worker, now);                 // the worker stays as long as it holds a job
 //   ...
-//   if (const auto lease = leases.find(token)) engine.touch(lease->worker, now, lease->job);
+//   if (const auto lease = leases.find(token)) leases.lease(lease->worker, now, {lease->job}, {});
 //
-// Each request that reserves becomes a client of the engine, which reserves nothing after that. So
-// a token names this client and a job, and is good as long as the client holds the job. When the
-// lease is over, another client may get the job, but never this one again.
-//
-// Tokens do not survive the process: a restart ends all leases and makes their jobs ready. The
-// tokens of a worker contain a secret of 128 random bits, so that nobody can guess them.
+// Each request that reserves becomes a client of the engine, which reserves nothing after that. A
+// token names a job, and has the secret of the worker, 128 random bits that nobody can guess. It is
+// good as long as the worker with this secret holds the job. When the lease is over, another worker
+// may get the job, but never this one again. After a restart the engine has a worker for each
+// secret, so the tokens stay good.
 //
 // Thread safety: none; they belong to the thread that owns the engine.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -37,8 +37,7 @@ struct Lease {
 class Leases {
  public:
   // The engine and the pool must outlive this.
-  Leases(queue::Engine& engine, MemoryPool& memory)
-      : engine_(engine), pool_(memory), memory_(memory) {}
+  Leases(queue::Engine& engine, MemoryPool& memory);
 
   // Returns a new client of the engine that watches the tube. Throws queue::OverLimit if there is
   // no memory for the client or the tube, or if the system gives no random bytes; leases take at
@@ -48,6 +47,10 @@ class Leases {
   // Returns the client to which a Delivery for this one goes: the client that sent the request, or
   // `client` itself.
   queue::ClientId asker_of(queue::ClientId client) const;
+  // Makes leases of the jobs that the worker holds, or lets them begin anew (Engine::lease()).
+  // Throws queue::StoreError. REQUIRES: the worker exists.
+  queue::Leased lease(queue::ClientId worker, queue::Now now, std::span<const queue::JobId> jobs,
+                      std::optional<queue::Millis> time);
   // To be called when the request of the worker is answered: from now on its tokens are good.
   // Removes the worker when it holds no job.
   void answered(queue::ClientId worker, queue::Now now);
@@ -66,10 +69,9 @@ class Leases {
   std::size_t size() const { return workers_.size(); }
 
  private:
-  using Secret = std::array<unsigned char, 16>;
   struct Worker {
     queue::ClientId asker = 0;  // the client that sent the request; 0 after its answer
-    Secret secret{};
+    std::string secret;         // in hexadecimal digits
   };
 
   queue::Engine& engine_;

@@ -35,7 +35,7 @@ template <>
 inline constexpr auto kFields<GroupLimits> =
     fields(Schema{"Limits"},
            field<&GroupLimits::max_running>(
-               "Jobs with leases. A restart ends leases: for a time more jobs may run.",
+               "Reserved jobs. A restart ends reservations on port 11300: more may run for a time.",
                {.least = 1, .most = UINT32_MAX}),
            field<&GroupLimits::rate>("How fast jobs go out."));
 
@@ -47,7 +47,7 @@ struct TubeLimits {
 template <>
 inline constexpr auto kFields<TubeLimits> =
     fields(field<&TubeLimits::max_running>(
-               "Jobs with leases. A restart ends leases: for a time more jobs may run.",
+               "Reserved jobs. A restart ends reservations on port 11300: more may run for a time.",
                {.least = 1, .most = UINT32_MAX}),
            field<&TubeLimits::rate>("How fast jobs go out."),
            field<&TubeLimits::put_rate>("How fast jobs may be put."));

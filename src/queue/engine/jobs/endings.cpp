@@ -130,6 +130,7 @@ PlannedEnd Endings::plan_release(LoadedJob& job, Priority priority, Millis delay
     clock_.counts_from_now(after);
   }
   appender_.add_change(job.record, after);
+  appender_.end_lease(job);
   end.after = std::move(after);
   return end;
 }
@@ -165,6 +166,7 @@ PlannedEnd Endings::plan_end(LoadedJob& job, Attempt attempt, const Failure& fai
   }
   after.extras = detail::Rare(std::move(extras));
   appender_.add_change(job.record, after);
+  appender_.end_lease(job);
   end.after = std::move(after);
   return end;
 }
@@ -183,6 +185,7 @@ PlannedEnd Endings::plan_end(LoadedJob& job) {
   after.burial = appender_.give_burial();
   after.extras = detail::Rare(std::move(extras));
   appender_.add_change(job.record, after);
+  appender_.end_lease(job);
   end.after = std::move(after);
   return end;
 }
@@ -212,6 +215,7 @@ void Endings::finish_end(const PlannedEnd& end) noexcept {
     return;
   }
   jobs_.detach(job);
+  job.has_stored_lease = false;
   if (end.after->buried()) {
     ++job.tube->head().deaths;
     ++counts_.totals.dead;

@@ -35,6 +35,8 @@ struct LoadedJob : TimerNode {
   JobState state = JobState::kDelayed;
   bool took_token = false;      // when it was reserved last (throttle.h)
   bool took_own_token = false;  // of its group's own limits
+  // The store has a lease of the job. If the job is not reserved, that lease has run out.
+  bool has_stored_lease = false;
   // While the job is delayed: Placing::due_of(record), as of the last step of the wall clock.
   UtcMs due_at = 0;
   // The client that has reserved the job; else nullptr.

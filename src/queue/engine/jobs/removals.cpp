@@ -20,6 +20,7 @@ Work Removals::work_of(const JobRecord& record) const {
 
 void Removals::add(const JobRecord& record, Work work) {
   appender_.add_change(record, std::nullopt);
+  if (const LoadedJob* const job = jobs_.loaded(record.id)) appender_.end_lease(*job);
   if (!record.extras) return;
   keys_.end(record, work);
   if (record.extras->has_story) appender_.changes.stories.push_back({record.id, {}});

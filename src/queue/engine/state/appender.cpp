@@ -83,6 +83,10 @@ Watermarks Appender::watermarks(JobId ids, std::uint64_t burials) const {
           .newer = stored_marks_.newer};
 }
 
+void Appender::end_lease(const LoadedJob& job) {
+  if (job.has_stored_lease) changes.leases.push_back({job.record.id, std::nullopt});
+}
+
 Sequence Appender::append() {
   struct Clear {
     Changes& changes;

@@ -32,6 +32,8 @@ class Appender {
   void add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
                   std::string_view body = {});
   void add_key_change(std::optional<KeyRecord> before, std::optional<KeyRecord> after);
+  // Gathers the end of the lease that the store may have of the job.
+  void end_lease(const LoadedJob& job);
   // Returns the record of a tube as it will stand after what was gathered.
   TubeRecord& changed_tube(std::uint32_t number);
   // Appends what was gathered, with the tubes' counts and, if needed, watermarks. When it throws

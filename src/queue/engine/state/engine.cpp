@@ -84,6 +84,7 @@ EngineState::EngineState(Store& in, const EngineOptions& with, Recovered recover
   for (ScheduleRecord& record : recovered.schedules)
     schedules.take_over(std::move(record), last_known);
   give_up(recovered.unfinished, appender);
+  restore(recovered.leases);
   placing.begin();
 }
 

@@ -68,6 +68,9 @@ struct EngineState {
   // is buried or delayed.
   Sequence kick(const std::vector<JobRecord>& records, Anew anew = Anew::kOfBuried);
 
+  // At a start: the leases that the store has go on.
+  void restore(const std::vector<LeaseRecord>& leases);
+
   void check_invariants() const;
 
   Store& store;
@@ -89,6 +92,7 @@ struct EngineState {
   Retention retention;
   Endings endings;
   Schedules schedules;
+  std::vector<FormerWorker> former_workers;
   Endpoints endpoints;
   std::uint64_t endpoint_changes = 0;  // how many there were so far
 

@@ -158,6 +158,7 @@ Outcome EngineWorkers::bury(ClientId id, Now now, JobId job_id, Priority priorit
   after.priority = priority;
   after.burial = s.appender.give_burial();
   s.appender.add_change(job->record, after);
+  s.appender.end_lease(*job);
   const Sequence sequence = s.appender.append();
 
   Tube& tube = *job->tube;
