@@ -44,18 +44,21 @@ export async function confirm(title, text, action, danger = true) {
 // Asks for the fields (typedField()), and gives them to `submit`. If that throws a Problem, the
 // dialog stays, and says what is wrong. Returns what `submit` returns, or null.
 export async function ask(title, text, action, fields, submit, isOptional = true) {
-  let result = null;
+  let result = null, isSending = false;
   const send = async (event) => {
     event.preventDefault();
     const form = event.target;
-    const given = readFields(form);
+    const given = isSending ? null : readFields(form);
     if (!given) return;
+    isSending = true;
     try {
       result = await submit(given);
       dialog.close();
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       blame(form, problem);
+    } finally {
+      isSending = false;
     }
   };
   const { dialog, closed } = openDialog(title, h("p", {}, text),

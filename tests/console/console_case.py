@@ -10,7 +10,8 @@ import browser as console
 from browser import daemon
 
 PAGES = ["", "wheel", "tubes", "jobs", "job?id=901", "dead", "schedules", "limits", "audit"]
-ENTER, ESCAPE = "\ue007", "\ue00c"  # as WebDriver names the keys
+# The keys, as WebDriver names them.
+TAB, ENTER, ESCAPE, ARROW_LEFT, ARROW_RIGHT = "\ue004", "\ue007", "\ue00c", "\ue012", "\ue014"
 
 
 class ConsoleCase(unittest.TestCase):
@@ -76,7 +77,7 @@ class ConsoleCase(unittest.TestCase):
         self.until("return document.body.innerText.includes(arguments[0])", text)
 
     def click(self, text, within="main"):
-        """Clicks the button or link with this text or label; pages draw themselves anew."""
+        """Clicks the button or link with this text or label."""
         self.until(
             "const all = [...document.querySelectorAll(arguments[1] + ' :is(button, a)')];"
             "const one = all.find(e => (e.getAttribute('aria-label') || e.textContent.trim())"

@@ -14,7 +14,7 @@ import unittest
 import browser as console
 import console_case
 from browser import daemon
-from console_case import PAGES, ConsoleCase
+from console_case import ARROW_LEFT, ARROW_RIGHT, ENTER, ESCAPE, PAGES, TAB, ConsoleCase
 
 AXE = """const [options, done] = arguments;
 axe.run({ resultTypes: ["violations"], ...options }).then((found) =>
@@ -248,45 +248,34 @@ class ConsoleTest(ConsoleCase):
         self.sees("of tube z-42 that")
 
     def test_the_keyboard_alone_is_enough(self):
-        from selenium.webdriver.common.action_chains import ActionChains
-        from selenium.webdriver.common.keys import Keys
-
-        def press(*keys):
-            for key in keys:
-                ActionChains(self.page).send_keys(key).perform()
-
         self.show("")
         focus = "return document.activeElement.textContent.trim()"
-        press(Keys.TAB)
+        self.keys(TAB)
         self.assertEqual(self.page.execute_script(focus), "Skip to the page")
-        press(*[Keys.TAB] * 4, Keys.ENTER)
+        self.keys(*[TAB] * 4, ENTER)
         self.until("return location.hash === '#/tubes' && document.activeElement.id === 'main'")
         script = "document.querySelector('td button:not(:disabled)').focus()"
         self.until("return document.querySelector('td button:not(:disabled)') !== null")
         self.page.execute_script(script)
-        press(Keys.ENTER)
+        self.keys(ENTER)
         self.until("return document.activeElement.closest('dialog') !== null")
-        press(*[Keys.TAB] * 7)
+        self.keys(*[TAB] * 7)
         self.until(
             "return document.activeElement.closest('dialog') || document.activeElement"
             " === document.body"
         )
-        press(Keys.ESCAPE)
+        self.keys(ESCAPE)
         self.until(
             "return !document.querySelector('dialog') &&"
             " document.activeElement.matches('td button')"
         )
 
     def test_the_plots_tell_their_values_at_another_moment(self):
-        from selenium.webdriver.common.action_chains import ActionChains
-        from selenium.webdriver.common.keys import Keys
-
         moments = "return [...document.querySelectorAll('.card h2 .quiet')].map(e => e.textContent)"
         self.show("")
         self.until_plots_are_drawn(4)
         self.page.execute_script("document.querySelector('.plot').focus()")
-        # A key goes to the element that has the focus: the page is drawn anew each second.
-        ActionChains(self.page).send_keys(*[Keys.ARROW_LEFT] * 3).perform()
+        self.keys(*[ARROW_LEFT] * 3)
         self.until_it_says(moments, ["10 s ago"] * 4)
         said = "return document.activeElement.getAttribute('aria-valuetext')"
         self.assertRegex(self.page.execute_script(said), "^10 s ago, put .*, fired .*, deleted ")
@@ -297,15 +286,9 @@ class ConsoleTest(ConsoleCase):
         self.until_it_says(moments, ["10 s ago"] * 4)
         console.resize(self.page, 1280, 900)
         self.until("return document.querySelector('.legend').innerText.startsWith('put ')")
-        # A key that comes while the page is drawn anew has no element to go to: press again.
-        end = time.monotonic() + 15
-        while self.page.execute_script(moments) != [""] * 4 and time.monotonic() < end:
-            self.page.execute_script("document.querySelector('.plot').focus()")
-            ActionChains(self.page).send_keys(Keys.ESCAPE).perform()
+        self.keys(ESCAPE)
         self.until_it_says(moments, [""] * 4)
-        # Drawn anew just then, the plot may have lost the focus.
-        told = "document.querySelector('.plot').getAttribute('aria-valuetext')"
-        self.until(f"return /^now, put /.test({told})")
+        self.assertRegex(self.page.execute_script(said), "^now, put ")
         self.point_at(".head h1")
         self.point_at(".plot .u-over")
         half = "every(text => /^2 min (29|30|31) s ago$/.test(text))"
@@ -314,28 +297,17 @@ class ConsoleTest(ConsoleCase):
         self.until(f"return /put (none|[0-9.]+\\/s)/.test({legend})")
 
     def point_at(self, selector):
-        """Moves the pointer to the middle of what is there now. The page is drawn anew each second,
-        so an element that selenium has found may be gone when the pointer gets there."""
         from selenium.webdriver.common.action_chains import ActionChains
 
-        x, y = self.page.execute_script(
-            "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
-            "return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)]",
-            selector,
-        )
-        pointer = ActionChains(self.page)
-        pointer.w3c_actions.pointer_action.move_to_location(x, y)
-        pointer.perform()
+        one = self.page.find_element("css selector", selector)
+        ActionChains(self.page).move_to_element(one).perform()
 
     def test_the_bars_tell_their_values(self):
-        from selenium.webdriver.common.action_chains import ActionChains
-        from selenium.webdriver.common.keys import Keys
-
         self.show("wheel")
         self.until_plots_are_drawn(1)
         self.page.execute_script("document.querySelector('.plot').focus()")
-        for keys, told in (([Keys.ARROW_RIGHT], "now: "), ([Keys.ARROW_RIGHT] * 2, "+2 min: ")):
-            ActionChains(self.page).send_keys(*keys).perform()
+        for times, told in ((1, "now: "), (2, "+2 min: ")):
+            self.keys(*[ARROW_RIGHT] * times)
             below = "document.querySelector('.plot').nextElementSibling.textContent"
             self.until(
                 f"return new RegExp(arguments[0]).test({below})", f"^{re.escape(told)}[0-9]+$"

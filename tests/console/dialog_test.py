@@ -9,7 +9,7 @@ import tempfile
 
 import console_case
 from browser import daemon
-from console_case import ConsoleCase
+from console_case import ENTER, ESCAPE, ConsoleCase
 
 ZONE = "Europe/Berlin"
 NOW = "2026-11-29T13:00:00Z"  # a Sunday, 14:00 in Berlin
@@ -147,14 +147,14 @@ class DialogTest(ConsoleCase):
     def test_enter_sends_what_is_typed_and_a_wrong_value_keeps_the_dialog(self):
         self.api("POST", "/v1/tubes/pausing/jobs", {"body": "x"})
         self.ask("tubes", "Pause tube pausing", "duration")
-        self.keys("a while", console_case.ENTER)
+        self.keys("a while", ENTER)
         self.assertEqual(
             self.note("duration"),
             "\u201ca while\u201d is no duration; write it like 90 s, 15 min, 2 h or 7 days",
         )
         self.replace("90 min")
         self.assertEqual(self.note("duration"), "1 h 30 min")
-        self.keys(console_case.ENTER)
+        self.keys(ENTER)
         self.no_dialog()
         self.sees("Tube pausing is paused.")
         left = self.api("GET", "/v1/tubes/pausing")["pause_left_ms"]
@@ -164,22 +164,22 @@ class DialogTest(ConsoleCase):
         job = self.api("POST", "/v1/tubes/orders/jobs", {"body": "x", "delay": "1h"})
         path = f"/v1/jobs/{job['id']}"
         self.ask(f"job?id={job['id']}", "Put off\u2026", "due")
-        self.keys(console_case.ENTER)
+        self.keys(ENTER)
         self.until("return document.querySelector('#note-due').textContent !== ''")
         self.replace("2030-01-31 9:00 +01:00")
         self.assertRegex(self.note("due"), r"^Thu, 31 Jan 2030, 08:00:00 UTC, in \d+ days$")
-        self.keys(console_case.ENTER)
+        self.keys(ENTER)
         self.no_dialog()
         self.assertEqual(self.api("GET", path)["due"], "2030-01-31T08:00:00.000Z")
 
     def test_what_the_server_refuses_is_said_below_its_field(self):
         self.ask("jobs?tube=mail", "Move all\u2026", "to")
-        self.keys("two words", console_case.ENTER)
+        self.keys("two words", ENTER)
         self.until("return /not the name of a tube/.test(arguments[0])", self.wait_for_note("to"))
         self.assertEqual(
             self.page.execute_script("return document.activeElement.value"), "two words"
         )
-        self.keys(console_case.ESCAPE)
+        self.keys(ESCAPE)
         self.no_dialog()
 
     def wait_for_note(self, name):
@@ -206,10 +206,10 @@ class DialogTest(ConsoleCase):
     def test_a_number_that_is_too_small_keeps_the_dialog(self):
         self.ask("limits?name=images", "Change tube images", "max_running")
         self.replace("0")
-        self.keys(console_case.ENTER)
+        self.keys(ENTER)
         self.assertNotEqual(self.note("max_running"), "")
         self.replace("4")
-        self.keys(console_case.ENTER)
+        self.keys(ENTER)
         self.no_dialog()
 
     def test_enter_goes_back_before_what_cannot_be_undone_and_goes_on_before_the_rest(self):
@@ -220,12 +220,12 @@ class DialogTest(ConsoleCase):
         self.show("tubes?name=entered")
         self.click("Clear tube entered")
         self.until(focused.replace("return ", "return (") + ") === 'Go back'")
-        self.keys(console_case.ENTER)
+        self.keys(ENTER)
         self.no_dialog()
         self.assertEqual(count("delayed"), 1)
         self.click("Kick tube entered")
         self.until(focused.replace("return ", "return (") + ") === 'Kick 1 job'")
-        self.keys(console_case.ENTER)
+        self.keys(ENTER)
         self.sees("1 job kicked.")
         self.assertEqual(count("ready"), 1)
 
@@ -236,11 +236,11 @@ class DialogTest(ConsoleCase):
         self.sees("later")
         field = "document.querySelector('main [name=due_before]')"
         self.page.execute_script(f"{field}.focus()")
-        self.keys("in a while", console_case.ENTER)
+        self.keys("in a while", ENTER)
         self.assertIn("is no time", self.note("due_before"))
         self.replace("in 2 h")
         self.assertRegex(self.note("due_before"), r" UTC, in 2 h$")
-        self.keys(console_case.ENTER)
+        self.keys(ENTER)
         self.until("return !document.querySelector('main').innerText.includes('later')")
         self.sees("soon")
         value = self.page.execute_script(f"return {field}.value")
@@ -266,12 +266,12 @@ class DialogTest(ConsoleCase):
         ) as server:
             self.page.get(f"http://{daemon.HOST}:{server.http_port()}/")
             self.until("return document.activeElement.matches('dialog [name=token]')")
-            self.keys("wrong", console_case.ENTER)
+            self.keys("wrong", ENTER)
             self.sees("The server does not take this token.")
             value = "return document.querySelector('dialog [name=token]').value"
             self.assertEqual(self.page.execute_script(value), "wrong")
             self.replace(text)
-            self.keys(console_case.ENTER)
+            self.keys(ENTER)
             self.no_dialog()
             self.sees("workers wait")
 
