@@ -24,7 +24,7 @@ class ConsoleCase(unittest.TestCase):
         # The same port after a restart; none of the ephemeral ones, which others may take.
         cls.http = f"{daemon.HOST}:{20000 + os.getpid() % 10000}"
         cls.serve()
-        cls.api = console.Api(int(cls.http.rsplit(":", 1)[1]))
+        cls.api = console.Api(cls.server.http_port())
         console.fill(cls.api, time.time() * 1000)
         cls.page = console.open_browser()
         cls.addClassCleanup(shutil.rmtree, cls.page.profile, True)
@@ -34,6 +34,7 @@ class ConsoleCase(unittest.TestCase):
     def serve(cls):
         cls.server = daemon.carillon_serve(cls.data, "--http", cls.http).start()
         cls.addClassCleanup(cls.server.__exit__)
+        cls.server.http_port()  # waits for it: it opens after the other port
 
     def setUp(self):
         console.resize(self.page, 1280, 900)
