@@ -135,6 +135,39 @@ TEST_F(EngineLeases, ThatRanOutWithoutAPolicyMakeTheJobReady) {
   EXPECT_EQ(reserve(), "body");
 }
 
+// What the store has of the lease goes with the next append, before the job may become another.
+TEST_F(EngineLeases, ThatRanOutSayNothingOfTheJobLater) {
+  const JobId id = lease(10'000);
+  queue.pass(10'001);
+  engine().set_tube(queue.now(), "default", {.retry = {.max_attempts = 1}});
+  EXPECT_EQ(stored(), 0U);
+  EXPECT_EQ(engine().patch(queue.now(), id, {.due_in = kDay}).result, ChangeOutcome::Result::kDone);
+  queue.restart();
+  queue.pass(1);
+  const auto stats = engine().job_stats(queue.now(), id);
+  EXPECT_EQ(stats->state, JobState::kDelayed);
+  EXPECT_EQ(stats->record.extras->attempts, 0U);
+}
+
+TEST_F(EngineLeases, ThatAreGivenBackAreNotStoredLonger) {
+  const JobId id = lease(kHour);
+  EXPECT_TRUE(engine().give_back(*engine().holder_of(id), queue.now(), id));
+  queue.put(engine().connect(), "another");
+  EXPECT_EQ(stored(), 0U);
+  EXPECT_EQ(reserve(), "body");
+}
+
+// For a minute after a boot nobody knows how long the machine was off.
+TEST_F(EngineLeases, TakenRightAfterABootLastNoLongerThanTheirTime) {
+  queue.put(engine().connect(), "later", {.due_in = 30 * kDay});
+  queue.crash(3 * kDay);
+  const JobId id = lease(60'000);
+  queue.restart();
+  EXPECT_TRUE(engine().holder_of(id));
+  queue.pass(60'001);
+  EXPECT_FALSE(engine().holder_of(id));
+}
+
 TEST_F(EngineLeases, AreNotMadeOfWhatTheClientDoesNotHold) {
   const JobId mine = lease(60'000);
   const ClientId other = engine().connect();
@@ -237,7 +270,8 @@ TEST(EngineLeasesAtRandom, AgreeWithAModel) {
 
 TEST(LeasesOnDisk, AreFoundAgain) {
   const TemporaryDirectory directory;
-  const LeaseRecord lease{.job = 7, .secret = std::string("a\0b", 3), .worker = "w", .until = 99};
+  const LeaseRecord lease{
+      .job = 7, .secret = std::string("a\0b", 3), .worker = "w", .until = 99, .time = 5};
   {
     DiskStore store(directory / "data", {});
     store.append({.jobs = {}, .leases = {{7, lease}, {8, lease}}, .tubes = {}, .watermarks = {}});

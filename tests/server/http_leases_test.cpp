@@ -205,6 +205,29 @@ TEST_F(HttpLeases, TheWorkerLearnsThatACancelIsAskedFor) {
   EXPECT_EQ(state(2), "gone");
 }
 
+// No worker has had the job, so it is no failed attempt.
+TEST_F(HttpLeases, AReserveThatCannotBeStoredLeavesTheJobAsItWas) {
+  put(R"({"retry":{"max_attempts":1,"lost_fails":true}})");
+  server.store.appends_fail = true;
+  EXPECT_EQ(reserve().status, 500);
+  server.store.appends_fail = false;
+  const Answer job = ask("GET", "/v1/jobs/1");
+  EXPECT_EQ(job.value().at("state"), "ready");
+  EXPECT_EQ(server.engine.job_stats(server.now, 1)->record.history.reserves, 0u);
+  EXPECT_EQ(jobs(reserve()).size(), 1u);
+}
+
+// A lease of two hours does not become one of the ttr.
+TEST_F(HttpLeases, AnAckThatCannotBeStoredLeavesTheLeaseAsItWas) {
+  put(R"({"ttr":"1m"})");
+  const std::string lease = token(jobs(reserve(R"({"lease":"2h"})"))[0]);
+  server.store.appends_fail = true;
+  EXPECT_EQ(end(lease, "ack").status, 500);
+  server.store.appends_fail = false;
+  pass(3'600'000);
+  EXPECT_EQ(end(lease, "ack").status, 204);
+}
+
 // A token is not good before the waiting worker has its answer.
 TEST_F(HttpLeases, ATokenIsGoodOnceItWasGiven) {
   Session other(server.service, names);

@@ -233,7 +233,8 @@ struct StoryChange {
 };
 
 // A reservation that outlives the server: whoever has the secret holds the job, until steady time
-// (docs/queue.md#time) reaches `until`, in ms.
+// (docs/queue.md#time) reaches `until`, in ms, but after a start not for longer than `time`: right
+// after a boot, nobody knows how long the machine was off.
 struct LeaseRecord {
   JobId job = 0;
   // Any bytes, random. Leases with one secret have one worker.
@@ -241,6 +242,7 @@ struct LeaseRecord {
   // The worker's name, for stories.
   std::string worker = {};
   UtcMs until = 0;
+  Millis time = 0;
 
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
 };

@@ -34,8 +34,12 @@ class Reservation {
         service_(x.service()) {}
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
+  // No worker has had the jobs: this is no failed attempt.
   ~Reservation() {
-    if (!is_kept_) service_.leases().give_up(worker, service_.last_now());
+    if (is_kept_) return;
+    const queue::Now now = service_.last_now();
+    for (const Taken& job : jobs) service_.engine().give_back(worker, now, job.view.id);
+    service_.leases().give_up(worker, now);
   }
 
   void keep() {
@@ -207,8 +211,9 @@ void reserve_jobs(RequestContext& x, const Reserve& asked) {
 
 void ack_lease(RequestContext& x, const LeaseToken& asked) {
   const Lease lease = lease_of(x, asked.token);
-  // Anybody may delete a job that is ready again.
-  if (!x.engine().touch(lease.worker, x.now(), lease.job).done) throw_lease_over();
+  // Anybody may delete a job that is ready again. (The peek ends what is over by now.)
+  const auto job = x.engine().peek(x.now(), lease.job);
+  if (!job || !x.engine().holds(lease.worker, lease.job)) throw_lease_over();
   const queue::Outcome outcome = x.engine().remove(lease.worker, x.now(), lease.job);
   end(x, lease, {.status = 204, .durable_at = outcome.durable_at});
 }

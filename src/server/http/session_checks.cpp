@@ -188,7 +188,8 @@ Problem stopped(bool may_have_changed) {
 // A client that has left does not get this.
 void Session::tell_of_the_end() {
   const bool may_have_changed = exchange_ && exchange_->operation != nullptr &&
-                                exchange_->operation->appends == Appends::kYes;
+                                exchange_->operation->appends == Appends::kYes &&
+                                exchange_->awaits() != RequestContext::Awaits::kDelivery;
   const Problem problem =
       is_revoked_ ? wrong_token("the token was taken away, or changed, while the request went on")
                   : stopped(may_have_changed);

@@ -35,7 +35,7 @@ struct LoadedJob : TimerNode {
   JobState state = JobState::kDelayed;
   bool took_token = false;      // when it was reserved last (throttle.h)
   bool took_own_token = false;  // of its group's own limits
-  // The store has a lease of the job. If the job is not reserved, that lease has run out.
+  // The job is reserved, or its reservation has just ended, and the store has a lease of it.
   bool has_stored_lease = false;
   // While the job is delayed: Placing::due_of(record), as of the last step of the wall clock.
   UtcMs due_at = 0;

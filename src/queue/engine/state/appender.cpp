@@ -87,6 +87,16 @@ void Appender::end_lease(const LoadedJob& job) {
   if (job.has_stored_lease) changes.leases.push_back({job.record.id, std::nullopt});
 }
 
+void Appender::lease_is_over(LoadedJob& job) {
+  if (std::exchange(job.has_stored_lease, false)) leases_over_.push_back(job.record.id);
+}
+
+// Goes before the other changes: a job may have another lease by now.
+void Appender::erase_leases_over(Changes& from) const {
+  from.leases.insert(from.leases.begin(), leases_over_.size(), {});
+  for (std::size_t i = 0; i < leases_over_.size(); ++i) from.leases[i].job = leases_over_[i];
+}
+
 Sequence Appender::append() {
   struct Clear {
     Changes& changes;
@@ -101,7 +111,9 @@ Sequence Appender::append() {
                    std::max(stored_marks_.next_burial, next_burial_ + (covered ? 0 : kIdBlock)));
   }
   add_lane_counts();
+  if (!leases_over_.empty()) erase_leases_over(changes);
   last_sequence_ = store_.append(changes);
+  leases_over_.clear();
   appended();
   return last_sequence_;
 }
@@ -146,7 +158,9 @@ void Appender::add_lane_counts() {
 void Appender::close() {
   Changes exact;
   exact.watermarks = watermarks(next_id_, next_burial_);
+  erase_leases_over(exact);
   last_sequence_ = store_.append(exact);
+  leases_over_.clear();
   stored_marks_ = *exact.watermarks;
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "carillon/queue/engine_options.h"
 #include "carillon/queue/store.h"
@@ -34,6 +35,8 @@ class Appender {
   void add_key_change(std::optional<KeyRecord> before, std::optional<KeyRecord> after);
   // Gathers the end of the lease that the store may have of the job.
   void end_lease(const LoadedJob& job);
+  // The job's lease has ended without an append: the next append erases what the store has of it.
+  void lease_is_over(LoadedJob& job);
   // Returns the record of a tube as it will stand after what was gathered.
   TubeRecord& changed_tube(std::uint32_t number);
   // Appends what was gathered, with the tubes' counts and, if needed, watermarks. When it throws
@@ -68,6 +71,7 @@ class Appender {
   // Returns the watermarks to store with these bounds.
   Watermarks watermarks(JobId ids, std::uint64_t burials) const;
   void add_lane_counts();
+  void erase_leases_over(Changes& from) const;
   void appended() noexcept;  // called after the store has the changes: memory follows
 
   Store& store_;
@@ -76,8 +80,9 @@ class Appender {
   EngineCounts& counts_;
   Tubes& tubes_;
   Schedules& schedules_;
-  Watermarks stored_marks_;       // as they stand in the store
-  bool clock_is_stored_ = false;  // stored_marks_ has everything about the clock
+  std::vector<JobId> leases_over_;  // that the store still has
+  Watermarks stored_marks_;         // as they stand in the store
+  bool clock_is_stored_ = false;    // stored_marks_ has everything about the clock
   std::int64_t job_lead_;
   JobId next_id_;
   std::uint64_t next_burial_;

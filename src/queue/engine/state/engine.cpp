@@ -63,7 +63,7 @@ EngineState::EngineState(Store& in, const EngineOptions& with, Recovered recover
       far(store, options, clock, appender, counts, jobs, endings, placing),
       placing(store, clock, appender, tubes, jobs, far),
       throttle(clock, counts),
-      clients(options, clock, counts, tubes, jobs, far, endings, throttle),
+      clients(options, clock, appender, counts, tubes, jobs, far, endings, throttle),
       keys(store, clock, appender, tubes),
       puts(store, clock, appender, counts, tubes, jobs, far, keys, endings, placing, throttle),
       removals(appender, counts, tubes, jobs, far, keys, clients),
@@ -113,6 +113,7 @@ void EngineState::advance(Now now, std::size_t step) {
     ++counts.timeouts;
     ++job.history.timeouts;
     if (endings.is_stored(job, Ending::kTimedOut)) return endings.queue(job, Ending::kTimedOut);
+    appender.lease_is_over(job);
     jobs.detach(job);
     jobs.enqueue(job);
     if (served.empty() || served.back() != &tube) served.push_back(&tube);

@@ -97,6 +97,8 @@ struct EngineState {
   std::uint64_t endpoint_changes = 0;  // how many there were so far
 
  private:
+  // REQUIRES: the client is new.
+  void watch_only(Client& client, Tube& tube);
   // The wall clock was set back, or forward.
   void on_clock_step(bool back);
   void load_what_is_near(std::vector<Tube*>& loaded_tubes, std::vector<std::uint32_t>& emptied,

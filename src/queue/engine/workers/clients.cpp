@@ -110,6 +110,7 @@ std::size_t Clients::give_up(Client& client, std::size_t budget) {
       continue;
     }
     Tube& tube = *job.tube;
+    appender_.lease_is_over(job);
     jobs_.detach(job);
     jobs_.enqueue(job);
     serve(tube);

@@ -34,10 +34,12 @@ namespace carillon::queue {
 
 class Clients {
  public:
-  Clients(const EngineOptions& options, const EngineClock& clock, EngineCounts& counts,
-          Tubes& tubes, LoadedJobs& jobs, FarJobs& far, Endings& endings, Throttle& throttle)
+  Clients(const EngineOptions& options, const EngineClock& clock, Appender& appender,
+          EngineCounts& counts, Tubes& tubes, LoadedJobs& jobs, FarJobs& far, Endings& endings,
+          Throttle& throttle)
       : options_(options),
         clock_(clock),
+        appender_(appender),
         counts_(counts),
         tubes_(tubes),
         jobs_(jobs),
@@ -135,6 +137,7 @@ class Clients {
 
   const EngineOptions& options_;
   const EngineClock& clock_;
+  Appender& appender_;
   EngineCounts& counts_;
   Tubes& tubes_;
   LoadedJobs& jobs_;

@@ -29,7 +29,8 @@ Leased EngineWorkers::lease(ClientId id, Now now, std::span<const JobId> ids,
         {job_id, LeaseRecord{.job = job_id,
                              .secret = std::string(secret),
                              .worker = client.name,
-                             .until = s.clock.steady_from() + time_of(*job)}});
+                             .until = s.clock.steady_from() + time_of(*job),
+                             .time = time_of(*job)}});
     leased.jobs.push_back(job_id);
   }
   if (leased.jobs.empty()) return leased;
@@ -52,6 +53,12 @@ const std::vector<FormerWorker>& EngineWorkers::former_workers() const {
   return state_.former_workers;
 }
 
+void EngineState::watch_only(Client& client, Tube& tube) {
+  if (client.watches_tube(tube)) return;
+  clients.watch(client, tube);
+  clients.unwatch(*client.watches.front());
+}
+
 // A lease whose time is over is restored, too: its end is then found, and stored, as of any other.
 void EngineState::restore(const std::vector<LeaseRecord>& leases) {
   std::unordered_map<std::string_view, Client*> workers;
@@ -72,6 +79,7 @@ void EngineState::restore(const std::vector<LeaseRecord>& leases) {
     if (worker == nullptr) {
       worker = &clients.connect();
       worker->name = lease.worker;
+      watch_only(*worker, tubes.numbered(record->tube).head());
       former_workers.push_back({.client = worker->id, .secret = lease.secret});
     }
     LoadedJob* job = jobs.loaded(lease.job);
@@ -83,7 +91,7 @@ void EngineState::restore(const std::vector<LeaseRecord>& leases) {
     clients.hold(*worker, *job);
     --counts.totals.reserved;  // it was counted before the start
     const Millis left = lease.until - std::min(lease.until, clock.steady());
-    clients.set_deadline(*job, clock.mono_from() + left);
+    clients.set_deadline(*job, clock.mono_from() + std::min(left, lease.time));
   }
   for (const LeaseRecord* const lease : of_no_job)
     appender.changes.leases.push_back({lease->job, std::nullopt});

@@ -191,6 +191,7 @@ bool EngineWorkers::give_back(ClientId id, Now now, JobId job_id) {
     return true;
   }
   --job->history.reserves;
+  s.appender.lease_is_over(*job);
   s.jobs.detach(*job);
   s.jobs.enqueue(*job);
   s.clients.serve(tube);

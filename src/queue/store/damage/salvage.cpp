@@ -330,6 +330,8 @@ void Salvage::compare_keys() {
         if (record.until == 0 && !is_there(record.id)) erase(kKeys, key);
       } else if (key.size() == StoryKey{}.size() && !is_there(id_of(key.substr(1)))) {
         erase(kKeys, key);
+      } else if (key.starts_with(kLeaseKeys)) {
+        read_lease_value(job_of_lease_key(key), value);
       }
     } catch (const StoreDamage&) {
       erase(kKeys, key);
@@ -360,8 +362,9 @@ void Salvage::note_nameless() {
     left_out_.emplace_back(std::string("schedules may be lost") + kCompare);
   if (from_.has_damage(kKeys)) {
     left_out_.emplace_back(
-        "keys, tokens and stories of jobs may be lost: a put that is repeated "
-        "with its key or token may put its job again");
+        "keys, tokens, leases and stories of jobs may be lost: a put that is repeated "
+        "with its key or token may put its job again, and a job that runs may be given to a second "
+        "worker");
   }
 }
 

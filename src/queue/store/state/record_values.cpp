@@ -227,6 +227,7 @@ void append_lease_value(std::string& bytes, const LeaseRecord& lease) {
   append(1, lease.secret);
   append(2, lease.worker);
   append(3, lease.until);
+  append(4, lease.time);
 }
 
 LeaseRecord read_lease_value(JobId id, std::string_view bytes) {
@@ -237,7 +238,9 @@ LeaseRecord read_lease_value(JobId id, std::string_view bytes) {
     field(1, lease.secret);
     field(2, lease.worker);
     field(3, lease.until);
+    field(4, lease.time);
   });
+  if (lease.secret.empty()) value.fail("has no secret");
   return lease;
 }
 

@@ -11,8 +11,8 @@
 // of a token also 4 answer, 5 fingerprint (bytes), and for its job 6 index key, 7 value, 8 tube, 9
 // group. The watermarks have 1 next_id, 2 next_burial, 3 time, 4 boot (bytes), 5 wall_ns, 6
 // steady_ns, 7 boot_lead, 8 job_lead, 9 gained_ns, 10 era, 11 boot_era; a lease 1 secret (bytes), 2
-// worker (bytes), 3 until; an unfinished body 1 bytes. A lead may be negative, as may 5, 6 and 9 of
-// the watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ... No field stands for no lead.
+// worker (bytes), 3 until, 4 time; an unfinished body 1 bytes. A lead may be negative, as may 5, 6
+// and 9 of the watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ... No field stands for no lead.
 //
 // The key says which job or tube it is (record_keys.h). Fields that this version does not know are
 // kept, and written again with the record.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "queue/store/state/endpoint_values.h"
 #include "queue/store/state/record_keys.h"
@@ -26,6 +27,22 @@ void scan(const RocksState& state, Family family, std::string_view from, std::st
   state.check(*at);
 }
 
+// Goes around damage: a lease that is lost makes its job ready again, and a start must go on.
+std::vector<LeaseRecord> leases_in(const RocksState& state) {
+  std::vector<LeaseRecord> leases;
+  const Slice end(kLeaseKeysEnd.data(), kLeaseKeysEnd.size());
+  const auto at = state.scan_around(kKeys, kLeaseKeys, end);
+  for (; at->Valid(); at->Next()) {
+    try {
+      leases.push_back(read_lease_value(job_of_lease_key(view(at->key())), view(at->value())));
+    } catch (const StoreDamage&) {
+      continue;
+    }
+  }
+  state.check(*at);
+  return leases;
+}
+
 }  // namespace
 
 Recovered recover(RocksState& state) {
@@ -38,9 +55,7 @@ Recovered recover(RocksState& state) {
        [&](std::string_view key, std::string_view value) {
          recovered.unfinished.push_back(read_unfinished_value(job_of_unfinished_key(key), value));
        });
-  scan(state, kKeys, kLeaseKeys, kLeaseKeysEnd, [&](std::string_view key, std::string_view value) {
-    recovered.leases.push_back(read_lease_value(job_of_lease_key(key), value));
-  });
+  recovered.leases = leases_in(state);
   const std::string end(kMaxScheduleText + 1, '\xff');
   scan(state, kSchedules, "", end, [&](std::string_view name, std::string_view value) {
     recovered.schedules.push_back(read_schedule_value(name, value));
