@@ -73,7 +73,8 @@ TEST_F(EventLoopTest, AWallClockThatWasSetIsLogged) {
   changes.watermarks = queue::Watermarks{.time = (now.utc_ns + kDay) / 1'000'000,
                                          .wall_ns = wall_ns + static_cast<std::int64_t>(kDay),
                                          .steady_ns = wall_ns,
-                                         .boot_lead = 86'400'000};
+                                         .boot_lead = 86'400'000,
+                                         .up_ns = wall_ns};
   store_.append(changes);
   start();
   terminate();
