@@ -39,7 +39,8 @@ TEST(CommandReader, ALargeBodyComesInPieces) {
   EXPECT_EQ(read.event, Event::kPiece);
   EXPECT_EQ(read.text.size(), queue::kBodyPiece);
   EXPECT_EQ(reader.left(), 3u);
-  read = reader.read(bytes.substr(read.used));
+  const std::string rest = bytes.substr(read.used);
+  read = reader.read(rest);
   EXPECT_EQ(read.event, Event::kPiece);
   EXPECT_EQ(read.text, "xxx");
   read = reader.read("\r");
