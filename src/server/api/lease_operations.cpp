@@ -203,9 +203,12 @@ void reserve_jobs(RequestContext& x, const Reserve& asked) {
   if (asked.lease) reserved->lease = asked.lease->ms;
   if (const auto first = x.engine().reserve(reserved->worker, x.now(), asked.wait.ms))
     return take_delivered(x, reserved, *first);
+  // The next turn waits until the store has room for the lease.
   x.await_delivery(reserved->worker,
                    [reserved](RequestContext& then, const queue::Delivery& delivery) {
-                     take_delivered(then, reserved, delivery);
+                     then.later([reserved, delivery](RequestContext& next) {
+                       take_delivered(next, reserved, delivery);
+                     });
                    });
 }
 
