@@ -198,17 +198,30 @@ TEST_F(EngineLeases, EndACancelledJobWhenTheyAreOver) {
   EXPECT_EQ(stored(), 0U);
 }
 
-// Against a plain model: who may end which job, and which are free, over restarts at any time.
+struct Held {
+  std::string secret;
+  UtcMs until = 0;
+};
+using Model = std::map<JobId, std::optional<Held>>;
+
+// An append leaves no lease in the store that does not go on.
+void expect_stored(VirtualQueue& queue, const Model& model) {
+  std::map<JobId, std::string> stored;
+  for (const LeaseRecord& lease : queue.store().recover().leases) stored[lease.job] = lease.secret;
+  std::map<JobId, std::string> held;
+  for (const auto& [id, lease] : model)
+    if (lease) held[id] = lease->secret;
+  EXPECT_EQ(stored, held);
+}
+
+// Against a plain model: which jobs are held and by whom, and what is stored, over restarts at any
+// time.
 TEST(EngineLeasesAtRandom, AgreeWithAModel) {
-  struct Held {
-    std::string secret;
-    UtcMs until = 0;
-  };
   std::mt19937_64 random(seed_or(1));
   const auto pick = [&random](std::uint64_t n) { return random() % n; };
   for (int trial = 0; trial < 200; ++trial) {
     VirtualQueue queue;
-    std::map<JobId, std::optional<Held>> model;
+    Model model;
     std::uint64_t secrets = 0;
     const auto client_of = [&](const std::string& secret, JobId id) {
       const auto holder = queue.engine().holder_of(id);
@@ -224,7 +237,10 @@ TEST(EngineLeasesAtRandom, AgreeWithAModel) {
       });
       const ClientId client = queue.engine().connect();
       const std::uint64_t what = is_even ? pick(7) : 6;
-      if (what == 0) model[queue.put(client, "b")];
+      if (what == 0) {
+        model[queue.put(client, "b")];
+        expect_stored(queue, model);
+      }
       if (what == 1) {
         const auto got = queue.engine().reserve(client, queue.now(), 0);
         ASSERT_TRUE(got);
@@ -279,6 +295,19 @@ TEST(LeasesOnDisk, AreFoundAgain) {
     store.sync();
   }
   EXPECT_EQ(DiskStore(directory / "data", {}).recover().leases, std::vector{lease});
+}
+
+TEST(LeasesOnDisk, ThatCannotBeReadDoNotKeepAStartFromTheOthers) {
+  const TemporaryDirectory directory;
+  const LeaseRecord whole{.job = 8, .secret = "s", .worker = "w", .until = 99, .time = 5};
+  {
+    DiskStore store(directory / "data", {});
+    const LeaseRecord no_secret{.job = 7};
+    store.append(
+        {.jobs = {}, .leases = {{7, no_secret}, {8, whole}}, .tubes = {}, .watermarks = {}});
+    store.sync();
+  }
+  EXPECT_EQ(DiskStore(directory / "data", {}).recover().leases, std::vector{whole});
 }
 
 }  // namespace
