@@ -15,8 +15,8 @@
 //
 // What is judged:
 //   - accepted once, in order: each entry is accepted or ignored by every node as the log's own
-//     history says, which history.h computes without a Role; no command is applied twice; the state
-//     of a node after a window is the state of its writer.
+//     history says, which history.h computes without a Role; no command is applied twice; after a
+//     window, a node has the same state as the node that wrote the window.
 //   - nothing acknowledged is lost: a command whose reply has left is in that history, and stays in
 //     it; and an owner's reply knows all that was acknowledged before its command ran.
 //   - nobody deposed answers: no reply leaves for a command that ran after another node's claim was

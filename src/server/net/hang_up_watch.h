@@ -1,10 +1,11 @@
 // Reports to the event loop when a client closes its half of a connection while earlier input from
 // it is still unread.
 //
-// Why: while a reserve waits, the connection reads only up to a bound. So it may never read the end
-// of the stream, and would keep a client that is gone. Boost.Asio has no event for the end of a
-// stream behind unread input, so this class has an epoll instance of its own. beanstalkd notices
-// such a client at once, and clients may rely on it (server.differential compares the two).
+// Why: while a reserve waits, the connection reads only up to a bound. If more input is there, the
+// connection does not see that the stream has ended, and a job would go to a client that is gone.
+// Boost.Asio does not report the end of a stream behind unread input, so this class has an epoll
+// instance of its own. beanstalkd notices such a client at once, and clients may rely on that
+// (server.differential compares the two).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
