@@ -61,7 +61,7 @@ Examples:
   carillon clear mail --state dead
   carillon clear mail --all --dry-run)";
 
-constexpr std::chrono::seconds kShowEach{1};  // the number of jobs changed so far
+constexpr std::chrono::seconds kShowEach{1};  // how often it shows how many jobs were changed
 
 std::string why_left(const server::ChangeInSteps& told) {
   const bool is_one = told.left == 1;

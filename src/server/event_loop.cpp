@@ -366,9 +366,9 @@ void EventLoop::read_on(std::uint64_t until_ns) {
 void EventLoop::on_report(const queue::CommitReport& report) {
   switch (report.commit) {
     case queue::Commit::kDone:
-      return is_available();
+      return on_available();
     case queue::Commit::kUnavailable:
-      return is_unavailable(report.why);
+      return on_unavailable(report.why);
     case queue::Commit::kDeposed:
       return depose(report.why);
     case queue::Commit::kFailed:

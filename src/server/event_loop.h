@@ -96,7 +96,7 @@ class EventLoop final : private Connection::Owner {
 
   // Why it has ended.
   enum class End {
-    kSignal,       // every reply has left, as far as clients read
+    kSignal,       // every reply has left, as far as clients read and the log was available
     kStoreFailed,  // the store has failed: what the disk holds is unknown
     kDeposed,      // another server owns the shared log: the store must be opened anew
   };
@@ -142,8 +142,8 @@ class EventLoop final : private Connection::Owner {
   void look_at_store();
   void fail(const std::string& why);
   void depose(const std::string& why);
-  void is_unavailable(const std::string& why);
-  void is_available();
+  void on_unavailable(const std::string& why);
+  void on_available();
   void on_report(const queue::CommitReport& report);
   void on_bodies();
   void on_socket(Acceptor::Socket socket, Speaks protocol, bool has_tls);

@@ -105,15 +105,14 @@ void EventLoop::depose(const std::string& why) {
                why, connections_.size());
 }
 
-void EventLoop::is_unavailable(const std::string& why) {
-  spdlog::error(
-      "the log is unavailable: {}; replies wait, and new commands are refused after 2 s; trying "
-      "again",
-      why);
+void EventLoop::on_unavailable(const std::string& why) {
+  spdlog::error("the log is unavailable: {}; {}", why,
+                stopping_ ? "what is not answered may have to be sent again"
+                          : "replies wait, and new commands are refused after 2 s; trying again");
   service_.set_unavailable_since(read_mono());
 }
 
-void EventLoop::is_available() {
+void EventLoop::on_available() {
   if (!service_.is_unavailable()) return;
   spdlog::info("the log is available again");
   service_.set_unavailable_since(std::nullopt);
@@ -133,6 +132,8 @@ void EventLoop::close_engine() {
   for (const auto& connection : open_connections()) connection->session().close();
   try {
     engine_.close();
+  } catch (const queue::Deposed& error) {
+    return depose(error.what());
   } catch (const queue::StoreError& error) {
     spdlog::error(
         "the last change could not be written; no job is lost, but some ids are left out: {}",

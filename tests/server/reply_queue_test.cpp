@@ -6,6 +6,10 @@
 
 #include <string>
 
+#include "carillon/queue/engine.h"
+#include "carillon/queue/memory_store.h"
+#include "server/net/barrier.h"
+
 namespace carillon::server::beanstalk {
 namespace {
 
@@ -89,6 +93,26 @@ TEST(ReplyQueue, ClearForgetsAllAndGoesOn) {
   replies.add(2, "c");
   EXPECT_EQ(send(replies, 1), "");
   EXPECT_EQ(send(replies, 2), "c");
+}
+
+// A list is read in several turns: each part waits for an append behind its reading.
+TEST(ReplyQueue, EachPartOfAReplyWaitsForTheBarrierAsOfThen) {
+  queue::MemoryStore store;
+  queue::Engine engine(store, {}, {});
+  Barrier barrier(engine);
+  ReplyQueue replies(&barrier);
+  replies.add(0, "head");
+  EXPECT_EQ(send(replies, 0), "");
+  engine.append_barrier();
+  EXPECT_EQ(send(replies, 1), "head");
+  replies.add_to_last(" tail");
+  EXPECT_EQ(send(replies, 1), "");
+  engine.append_barrier();
+  EXPECT_EQ(send(replies, 2), " tail");
+  replies.add(0, "a");
+  replies.add_to_last("b");
+  replies.replace_held("ERROR");
+  EXPECT_EQ(send(replies, 2), "ERROR") << "two parts are one reply";
 }
 
 TEST(ReplyQueue, ABacklogOfMegabytesLeavesInOrderWhateverTheSteps) {

@@ -279,6 +279,15 @@ TEST_F(SharedLog, ASignalLetsWaitingClientsHearOfIt) {
   EXPECT_EQ(worker.read(12), "HTTP/1.1 503");
 }
 
+TEST_F(SharedLog, ASignalToADeposedServerIsNoCleanEnd) {
+  start();
+  Peer peer(tcp_);
+  await([&] { return loop_is_idle(); });
+  store_.append_deposes = true;
+  EXPECT_EQ(terminate(), End::kDeposed);
+  EXPECT_TRUE(peer.at_end());
+}
+
 // Nothing is left to be synced, so only an append finds out.
 TEST_F(SharedLog, AnAppendThatFindsAnotherOwnerDeposesTheServer) {
   start();

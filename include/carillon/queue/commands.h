@@ -90,7 +90,7 @@ struct Outcome {
 struct Leased {
   // Those that have a lease now, in the order of the call.
   std::vector<JobId> jobs;
-  Sequence durable_at = 0;
+  Sequence durable_at = 0;  // 0 if no job has one
 };
 
 // A client that has held leases since before the start.

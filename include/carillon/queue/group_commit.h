@@ -119,8 +119,7 @@ class GroupCommit {
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
 
   // Makes durable what was requested, whatever the policy, and ends the thread. It tries that once,
-  // also if the log is unavailable. Later requests are
-  // not acknowledged. A second call does nothing.
+  // also if the log is unavailable. It acknowledges no later request. A second call does nothing.
   void close();
 
   struct Counts {

@@ -2,11 +2,11 @@
 //
 //   const queue::ClientId worker = leases.begin(asker, "mail", "host-7", now);
 //   engine.reserve(worker, now, wait);            // a Delivery goes to leases.asker_of(worker)
-//   leases.lease(worker, now, {job}, time);       // from now on a restart does not end it
+//   leases.lease(worker, now, jobs, time);        // from now on a restart does not end them
 //   reply(leases.token({worker, job}));
 //   leases.answered(worker, now);                 // the worker stays as long as it holds a job
 //   ...
-//   if (const auto lease = leases.find(token)) leases.lease(lease->worker, now, {lease->job}, {});
+//   if (const auto lease = leases.find(token)) engine.remove(lease->worker, now, lease->job);
 //
 // Each request that reserves becomes a client of the engine, which reserves nothing after that. A
 // token names a job, and has the secret of the worker, 128 random bits that nobody can guess. It is

@@ -77,7 +77,7 @@ class Problem {
     return std::move(*this);
   }
 
-  // The reply reports no change: it leaves at once, and does not wait until a change is durable.
+  // The reply reports no change, so it does not wait until one is durable.
   Problem&& at_once() && {
     waits_ = false;
     return std::move(*this);
@@ -99,7 +99,7 @@ class Problem {
   bool waits_ = true;
 };
 
-// Service::refuses_commands(). Nothing was changed.
+// Service::refuses_commands(), or a step of a request has met the outage.
 inline Problem unavailable() {
   return Problem(kUnavailable, "the log of the server takes nothing now; try again").at_once();
 }

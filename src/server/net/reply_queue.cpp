@@ -11,15 +11,15 @@ constexpr std::size_t kKeptCapacity = 8 << 10;
 
 }  // namespace
 
-void ReplyQueue::close_reply(queue::Sequence durable_at) {
+void ReplyQueue::hold(queue::Sequence durable_at, std::size_t replies) {
   const std::uint64_t end = base_ + buffer_.size();
   if (held_.empty() && durable_at == 0) {
     free_ = end;
   } else if (!held_.empty() && durable_at <= held_.back().durable_at) {
     held_.back().end = end;
-    ++held_.back().replies;
+    held_.back().replies += replies;
   } else {
-    held_.push_back({durable_at, end, 1});
+    held_.push_back({durable_at, end, replies});
   }
 }
 

@@ -32,20 +32,21 @@ class ReplyQueue {
   template <class... Parts>
   void add(queue::Sequence durable_at, const Parts&... parts) {
     (append(parts), ...);
-    close_reply(barrier_ == nullptr ? durable_at : barrier_->next());
+    hold(barrier_ == nullptr ? durable_at : barrier_->next(), 1);
   }
 
   // The same for a reply that describes no job and no tube: it waits only for those before it.
   template <class... Parts>
   void add_at_once(const Parts&... parts) {
     (append(parts), ...);
-    close_reply(0);
+    hold(0, 1);
   }
 
-  // Goes on with the reply that was added last. Parts of it may have left.
+  // Goes on with the reply that was added last. Parts of it may have left. The part waits as the
+  // reply does, and behind the barrier as of now.
   void add_to_last(std::string_view part) {
     append(part);
-    (held_.empty() ? free_ : held_.back().end) = base_ + buffer_.size();
+    hold(barrier_ == nullptr ? 0 : barrier_->next(), 0);
   }
 
   // Returns the bytes at the front that may leave, given that all changes up to `durable` are
@@ -87,7 +88,8 @@ class ReplyQueue {
     char digits[20];
     buffer_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
   }
-  void close_reply(queue::Sequence durable_at);
+  // What was appended waits for this; `replies` of them begin there.
+  void hold(queue::Sequence durable_at, std::size_t replies);
 
   Barrier* barrier_;
   std::string buffer_;  // buffer_[head_, end) was not sent yet

@@ -92,9 +92,9 @@ void Appender::lease_is_over(LoadedJob& job) {
 }
 
 // Goes before the other changes: a job may have another lease by now.
-void Appender::erase_leases_over(Changes& from) const {
-  from.leases.insert(from.leases.begin(), leases_over_.size(), {});
-  for (std::size_t i = 0; i < leases_over_.size(); ++i) from.leases[i].job = leases_over_[i];
+void Appender::erase_leases_over(Changes& in) const {
+  in.leases.insert(in.leases.begin(), leases_over_.size(), {});
+  for (std::size_t i = 0; i < leases_over_.size(); ++i) in.leases[i].job = leases_over_[i];
 }
 
 Sequence Appender::append() {

@@ -71,7 +71,7 @@ class Appender {
   // Returns the watermarks to store with these bounds.
   Watermarks watermarks(JobId ids, std::uint64_t burials) const;
   void add_lane_counts();
-  void erase_leases_over(Changes& from) const;
+  void erase_leases_over(Changes& in) const;
   void appended() noexcept;  // called after the store has the changes: memory follows
 
   Store& store_;

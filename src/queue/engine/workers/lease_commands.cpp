@@ -1,5 +1,5 @@
 // Leases: reservations that the store has, too. A lease ends as any reservation does. What ends it
-// erases its record, or leaves one whose time is over.
+// erases its record, or lets the next append do so.
 
 #include <algorithm>
 #include <optional>
@@ -18,7 +18,7 @@ Leased EngineWorkers::lease(ClientId id, Now now, std::span<const JobId> ids,
   EngineState& s = state_;
   s.advance(now);
   Client& client = s.clients.client(id);
-  Leased leased{.jobs = {}, .durable_at = s.appender.last_sequence()};
+  Leased leased;
   const auto time_of = [&](const LoadedJob& job) {
     return std::clamp(time.value_or(job.record.ttr), kMinTtr, kMaxTtr);
   };
