@@ -13,6 +13,22 @@ const KINDS = {
     wrong: "is no time; write it like in 2 h, tomorrow 9:00 or 2026-11-30 9:00",
     placeholder: "tomorrow 9:00",
   },
+  later: {
+    read: (text) => {
+      const moment = readMoment(text, new Date());
+      return moment > new Date() ? moment.toISOString() : null;
+    },
+    tell: (moment) => `${clock(moment)}, ${until(moment)}`,
+    wrong: "is no time to come; write it like in 2 h, tomorrow 9:00 or 2026-11-30 9:00",
+    placeholder: "tomorrow 9:00",
+  },
+  // A field of type number would lose what is no number, and be empty then.
+  number: {
+    read: (text) => (/^[1-9]\d{0,15}$/.test(text) ? text : null),
+    tell: () => "",
+    wrong: "is no whole number from 1 on",
+    placeholder: "",
+  },
   duration: {
     read: (text) => {
       const ms = readDuration(text);

@@ -57,7 +57,7 @@ function actions(view, job) {
     free && job.state !== "ready" ? button(job.state === "delayed" ? "Make it ready" : "Retry",
       then(() => attempt(() => api("POST", `${path}:kick`), `Job ${job.id} is ready.`))) : null,
     free ? button("Put off\u2026", then(() => ask(`Put off job ${job.id}`, "It is due then.",
-      "Put off", [{ name: "due", label: "Until when", kind: "moment", required: true }],
+      "Put off", [{ name: "due", label: "Until when", kind: "later", required: true }],
       async (given) => {
         await api("PATCH", path, given, "application/merge-patch+json");
         return told(`Job ${job.id} has another time.`);

@@ -14,12 +14,12 @@ const rateText = (rate) => rate ?
 
 // Fields for a rate, and the rate that they ask for.
 const rateFields = (rate, prefix, label) => [
-  { name: `${prefix}jobs`, label, type: "number", min: 1, value: rate?.jobs,
+  { name: `${prefix}jobs`, label, kind: "number", inputmode: "numeric", value: rate?.jobs,
     at: `/limits/${prefix}rate/jobs` },
   { name: `${prefix}per`, label: "in each", kind: "duration", value: inWords(rate?.per || "1s"),
     required: true, at: `/limits/${prefix}rate/per` },
-  { name: `${prefix}burst`, label: "of these at once, after a rest", type: "number", min: 1,
-    value: rate?.burst || 1, at: `/limits/${prefix}rate/burst` }];
+  { name: `${prefix}burst`, label: "of these at once, after a rest", kind: "number",
+    inputmode: "numeric", value: rate?.burst || 1, at: `/limits/${prefix}rate/burst` }];
 const rateOf = (given, prefix) => given[`${prefix}jobs`] ?
   { jobs: Number(given[`${prefix}jobs`]), per: given[`${prefix}per`],
     burst: Number(given[`${prefix}burst`]) || 1 } : null;
@@ -28,7 +28,7 @@ const rateOf = (given, prefix) => given[`${prefix}jobs`] ?
 function change(what, path, held, more = []) {
   const isTube = !more.length;
   return ask(`Limits of ${what}`, "An empty field is no limit.", "Set them", [
-    { name: "max_running", label: "Jobs that run at once", type: "number", min: 1,
+    { name: "max_running", label: "Jobs that run at once", kind: "number", inputmode: "numeric",
       value: held.limits?.max_running, at: "/limits/max_running" },
     ...rateFields(held.limits?.rate, "", "Jobs that go out"),
     ...(isTube ? [...rateFields(held.limits?.put_rate, "put_", "Jobs that are put"),
@@ -59,7 +59,7 @@ function groupTable(view, tube, { groups, next_page_token: next }) {
         group.name === undefined ? "" : button("Change\u2026", async () => {
           const path = `${tubePath(tube)}/groups/${encodeURIComponent(group.name)}`;
           if (await change(`group ${group.name}`, path, group, [{ name: "weight", label: "Weight",
-            type: "number", min: 1, value: group.weight }])) view.again();
+            kind: "number", inputmode: "numeric", value: group.weight }])) view.again();
         }, { "aria-label": `Change group ${group.name}` })]), [1, 2, 3, 4]) :
       h("p", { class: "quiet" }, "No job that it holds has a group."),
     next ? link("limits", { ...view.query, tube, groups: next }, "More groups") : null);

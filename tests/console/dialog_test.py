@@ -163,9 +163,14 @@ class DialogTest(ConsoleCase):
     def test_a_job_is_put_off_until_a_time_as_people_write_it(self):
         job = self.api("POST", "/v1/tubes/orders/jobs", {"body": "x", "delay": "1h"})
         path = f"/v1/jobs/{job['id']}"
+        due = self.api("GET", path)["due"]
         self.ask(f"job?id={job['id']}", "Put off\u2026", "due")
         self.keys(ENTER)
         self.until("return document.querySelector('#note-due').textContent !== ''")
+        self.replace("2 h ago")
+        self.keys(ENTER)
+        self.assertIn("is no time to come", self.note("due"))
+        self.assertEqual(self.api("GET", path)["due"], due)
         self.replace("2030-01-31 9:00 +01:00")
         self.assertRegex(self.note("due"), r"^Thu, 31 Jan 2030, 08:00:00 UTC, in \d+ days$")
         self.keys(ENTER)
@@ -203,11 +208,14 @@ class DialogTest(ConsoleCase):
         self.assertEqual(tube["limits"]["rate"]["per"], "900s")
         self.assertEqual(tube["retention"], "2592000s")
 
-    def test_a_number_that_is_too_small_keeps_the_dialog(self):
+    def test_what_is_no_whole_number_from_1_on_keeps_the_dialog(self):
         self.ask("limits?name=images", "Change tube images", "max_running")
-        self.replace("0")
-        self.keys(ENTER)
-        self.assertNotEqual(self.note("max_running"), "")
+        for wrong in ("0", "abc", "1.5", "-1", "1e3"):
+            self.replace(wrong)
+            self.keys(ENTER)
+            self.assertIn("is no whole number", self.note("max_running"))
+        limits = self.api("GET", "/v1/tubes/images")["limits"]
+        self.assertEqual(limits["max_running"], 4)
         self.replace("4")
         self.keys(ENTER)
         self.no_dialog()
