@@ -145,8 +145,9 @@ void log_start(const ServerOptions& options, const queue::Engine& engine,
   const queue::EngineStats stats = engine.stats();
   const queue::JobCounts& jobs = stats.jobs;
   spdlog::info("carillon {}: data in {}, {}; found {} jobs in {} tubes, in {} ms", CARILLON_VERSION,
-               *options.data_dir, describe(options.sync), jobs.ready + jobs.delayed + jobs.buried,
-               stats.tubes, std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+               *options.data_dir, describe(options.sync),
+               jobs.ready + jobs.delayed + jobs.reserved + jobs.buried, stats.tubes,
+               std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
   if (const std::string why = data_exposure(*options.data_dir); !why.empty())
     spdlog::warn("{} (chmod 700 {})", why, *options.data_dir);
 }

@@ -93,6 +93,7 @@ class _Kept(daemon.DataCase):
             self.restart()
             answer = self.server.ask("POST", "/v1/tubes/mail:reserve")
             self.assertEqual(answer, (200, {"jobs": []}), "three run")
+            self.assertIn("found 4 jobs in ", self.server.log())
         self.assertEqual(self.server.ask("POST", f"/v1/leases/{done}:ack")[0], 204)
         self.assertEqual(
             self.server.ask("POST", f"/v1/leases/{extended}:extend", {"lease": "2h"})[0], 200
