@@ -228,6 +228,20 @@ TEST_F(HttpLeases, AnAckThatCannotBeStoredLeavesTheLeaseAsItWas) {
   EXPECT_EQ(end(lease, "ack").status, 204);
 }
 
+TEST_F(HttpLeases, AnOperatorEndsTheLeaseOfAWorkerThatIsGone) {
+  put("{}");
+  put(R"({"delay":"1h"})");
+  const std::string lease = token(jobs(reserve(R"({"lease":"24h"})"))[0]);
+  const Answer released = ask("POST", "/v1/jobs/1:release");
+  EXPECT_EQ(released.status, 200);
+  EXPECT_EQ(released.value().at("state"), "ready");
+  EXPECT_EQ(end(lease, "ack").status, 409);
+  EXPECT_EQ(ask("POST", "/v1/jobs/1:release").status, 409) << "it has no lease";
+  EXPECT_EQ(ask("POST", "/v1/jobs/2:release").status, 409);
+  EXPECT_EQ(ask("POST", "/v1/jobs/9:release").status, 404);
+  EXPECT_EQ(jobs(reserve()).size(), 1u);
+}
+
 // A token is not good before the waiting worker has its answer.
 TEST_F(HttpLeases, ATokenIsGoodOnceItWasGiven) {
   Session other(server.service, names);

@@ -103,14 +103,19 @@ std::string Leases::token(Lease lease) const {
 
 std::optional<Lease> Leases::find(std::string_view token) const {
   const auto job = take_number(token);
-  const auto holder = job ? engine_.holder_of(*job) : std::nullopt;
-  const auto found = holder ? workers_.find(*holder) : workers_.end();
-  if (found == workers_.end() || found->second.asker != 0) return std::nullopt;
-  const std::string& secret = found->second.secret;
+  const auto lease = job ? lease_of(*job) : std::nullopt;
+  if (!lease) return std::nullopt;
+  const std::string& secret = workers_.at(lease->worker).secret;
   const bool is_right = token.size() == secret.size() &&
                         CRYPTO_memcmp(token.data(), secret.data(), secret.size()) == 0;
-  if (!is_right) return std::nullopt;
-  return Lease{.worker = *holder, .job = *job};
+  return is_right ? lease : std::nullopt;
+}
+
+std::optional<Lease> Leases::lease_of(queue::JobId job) const {
+  const auto holder = engine_.holder_of(job);
+  const auto found = holder ? workers_.find(*holder) : workers_.end();
+  if (found == workers_.end() || found->second.asker != 0) return std::nullopt;
+  return Lease{.worker = *holder, .job = job};
 }
 
 }  // namespace carillon::server

@@ -61,9 +61,11 @@ class Leases {
 
   // REQUIRES: the worker exists.
   std::string token(Lease lease) const;
-  // Returns none if there was never such a token, or its worker was removed. The lease that it
-  // returns may be over: the engine says so.
+  // Returns the lease of this token; none if it is over. What has come to its time since the engine
+  // advanced last is not over yet.
   std::optional<Lease> find(std::string_view token) const;
+  // Returns the lease of the job; none if it has no lease, in the same way.
+  std::optional<Lease> lease_of(queue::JobId job) const;
 
   // Counts workers that wait or hold jobs, and some whose leases are over.
   std::size_t size() const { return workers_.size(); }
