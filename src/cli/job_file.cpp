@@ -146,7 +146,10 @@ std::string take(json::object& from, const std::string& name) {
 template <class Request>
 Request request_of(FileObject of, const json::object& object, Request request) {
   server::Reader reader;
-  server::read_fields(reader, server::kShape<Request>, api_fields(of, object), &request);
+  json::object fields = api_fields(of, object);
+  // The caller has set what a file has of its job.
+  if (of == FileObject::kSchedule) fields.emplace("job", json::object());
+  server::read_fields(reader, server::kShape<Request>, fields, &request);
   if constexpr (std::is_same_v<Request, server::NewSchedule>) server::schedule_of(reader, request);
   throw_faults(of, reader);
   return request;

@@ -133,18 +133,6 @@ std::uint64_t kicked_of(Api& api, const server::KickTube& asked) {
   return told.kicked;
 }
 
-// The server has one answer for a job that is not there and for one that is in no such state.
-[[noreturn]] void throw_not_kicked(Api& api, std::uint64_t id) {
-  std::string state;
-  try {
-    state = text_in(api.get(fmt::format("/v1/jobs/{}", id)), "state");
-  } catch (const Refusal& refusal) {
-    if (refusal.status == 404) throw no_such_job(id);
-    throw;
-  }
-  throw Failure(fmt::format("job {} is {}, neither buried nor delayed", id, state));
-}
-
 int kick(const KickRequest& request) {
   for (const auto& [field, name] : {std::pair{"/max", "N"}, std::pair{"/tube", "--tube"}})
     if (request.job && request.asked.has(field))
@@ -157,8 +145,8 @@ int kick(const KickRequest& request) {
     api.ask("POST", fmt::format("/v1/jobs/{}:kick", *request.job));
   } catch (const Refusal& refusal) {
     if (!request.job) throw_no_tube(refusal, asked.tube);
-    if (refusal.status != 404) throw;
-    throw_not_kicked(api, *request.job);
+    if (refusal.status == 404) throw no_such_job(*request.job);
+    throw;
   }
   return print_kicked(request, asked.tube, 1);
 }

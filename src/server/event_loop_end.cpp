@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/event_loop.h"
+#include "server/net/clock.h"
 #include "server/second_signal.h"
 
 namespace carillon::server {

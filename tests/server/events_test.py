@@ -61,7 +61,7 @@ class EventsTest(HttpCase):
             self.assertIn("text/event-stream", listener.head())
             listener.event()
         self.assertEqual(self.post("/v1/tubes/mail/jobs", b"hello"), 201)
-        self.assertEqual(self.post("/v1/tubes/mail:pause"), 204)
+        self.assertEqual(self.post("/v1/tubes/mail:pause"), 200)
         heard = set()
         for listener in listeners:
             while (event := listener.event())["event"] != "audit":

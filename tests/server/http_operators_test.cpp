@@ -99,7 +99,7 @@ TEST_F(HttpOperators, TheNextJobOfAStateIsShown) {
   put(R"({"priority":9,"body":"less urgent"})");
   put(R"({"priority":3,"body":"urgent"})");
   put(R"({"priority":1,"body":"buried"})");
-  EXPECT_EQ(ask("POST", "/v1/jobs/5:bury").status, 204);
+  EXPECT_EQ(ask("POST", "/v1/jobs/5:bury").status, 200);
   EXPECT_EQ(next("").value().at("body"), "urgent");
   EXPECT_EQ(next("?state=ready").value().at("id"), 4);
   EXPECT_EQ(next("?state=delayed").value().at("body"), "soon");
@@ -184,10 +184,10 @@ TEST_F(HttpOperators, ASpreadGoesOverALongerTimeOfAMonthAtMost) {
 }
 
 TEST_F(HttpOperators, WhileTheServerDrainsNoScheduleIsSetOrTriggered) {
-  ask("PUT", "/v1/schedules/s", R"({"every":"1h"})");
+  ask("PUT", "/v1/schedules/s", R"({"every":"1h","job":{}})");
   server.service.drain();
   EXPECT_EQ(ask("POST", "/v1/schedules/s:trigger").status, 503);
-  EXPECT_EQ(ask("PUT", "/v1/schedules/t", R"({"every":"1h"})").status, 503);
+  EXPECT_EQ(ask("PUT", "/v1/schedules/t", R"({"every":"1h","job":{}})").status, 503);
 }
 
 }  // namespace

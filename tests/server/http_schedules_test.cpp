@@ -49,12 +49,12 @@ TEST_F(HttpSchedules, FiresIsPausedResumedTriggeredAndDeleted) {
   pass(3'600'000);
   EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("body"), "x");
   EXPECT_EQ(get().value().at("fired"), 1);
-  EXPECT_EQ(ask("POST", "/v1/schedules/report:pause").status, 204);
+  EXPECT_EQ(ask("POST", "/v1/schedules/report:pause").status, 200);
   EXPECT_EQ(get().value().at("paused"), true);
   EXPECT_EQ(get().value().at("next").as_array().size(), 0u);
   pass(3'600'000);
   EXPECT_EQ(get().value().at("fired"), 1);
-  EXPECT_EQ(ask("POST", "/v1/schedules/report:resume").status, 204);
+  EXPECT_EQ(ask("POST", "/v1/schedules/report:resume").status, 200);
   EXPECT_EQ(get().value().at("skipped"), 1);
   const Answer triggered = ask("POST", "/v1/schedules/report:trigger");
   EXPECT_EQ(triggered.status, 201);
@@ -103,19 +103,21 @@ TEST_F(HttpSchedules, RefusesWhatNeverOccurs) {
     EXPECT_EQ(refused.status, 400) << body;
     return std::string(refused.value().at("errors").at(0).at("pointer").as_string());
   };
-  EXPECT_EQ(pointer("{}"), "/cron");
-  EXPECT_EQ(pointer(R"({"cron":"* * * * *","every":"1h"})"), "/every");
-  EXPECT_EQ(pointer(R"({"every":"1ms"})"), "/every");
-  EXPECT_EQ(pointer(R"({"every":"1h","time_zone":"UTC"})"), "/time_zone");
-  EXPECT_EQ(pointer(R"({"cron":"61 * * * *"})"), "/cron");
-  EXPECT_EQ(pointer(R"({"cron":"* * * * *","time_zone":"Europe/Atlantis"})"), "/time_zone");
-  EXPECT_EQ(pointer(R"({"cron":"* * * * *","start":0})"), "/start");
-  EXPECT_EQ(pointer(R"({"every":"1h","catch_up":"all"})"), "/catch_up_window");
+  EXPECT_EQ(pointer(R"({"job":{}})"), "/cron");
+  EXPECT_EQ(pointer(R"({"every":"1h"})"), "/job");
+  EXPECT_EQ(pointer(R"({"cron":"* * * * *","every":"1h","job":{}})"), "/every");
+  EXPECT_EQ(pointer(R"({"every":"1ms","job":{}})"), "/every");
+  EXPECT_EQ(pointer(R"({"every":"1h","time_zone":"UTC","job":{}})"), "/time_zone");
+  EXPECT_EQ(pointer(R"({"cron":"61 * * * *","job":{}})"), "/cron");
+  EXPECT_EQ(pointer(R"({"cron":"* * * * *","time_zone":"Europe/Atlantis","job":{}})"),
+            "/time_zone");
+  EXPECT_EQ(pointer(R"({"cron":"* * * * *","start":0,"job":{}})"), "/start");
+  EXPECT_EQ(pointer(R"({"every":"1h","catch_up":"all","job":{}})"), "/catch_up_window");
   EXPECT_EQ(pointer(R"({"every":"1h","job":{"tube":"a b"}})"), "/job/tube");
   EXPECT_EQ(pointer(R"({"every":"1h","job":{"delay":"1s"}})"), "/job/delay");
-  EXPECT_EQ(pointer(R"({"every":"1h","spread":"11000d"})"), "/spread");
+  EXPECT_EQ(pointer(R"({"every":"1h","spread":"11000d","job":{}})"), "/spread");
   EXPECT_EQ(pointer(R"({"every":"1h","job":{"at_expiry":"drop"}})"), "/job/at_expiry");
-  EXPECT_EQ(set(R"({"every":"1h"})", "a%20b").status, 400);
+  EXPECT_EQ(set(R"({"every":"1h","job":{}})", "a%20b").status, 400);
   EXPECT_EQ(get().status, 404);
 }
 
@@ -161,7 +163,7 @@ TEST_F(HttpSchedules, AreListedInPages) {
   for (int n = 0; n < 25; ++n) {
     std::string name = "s-";
     name += static_cast<char>('a' + n);
-    set(R"({"every":"1h"})", name);
+    set(R"({"every":"1h","job":{}})", name);
   }
   const json::value first = ask("GET", "/v1/schedules?page_size=20").value();
   EXPECT_EQ(first.at("schedules").as_array().size(), 20u);

@@ -100,9 +100,9 @@ TEST_F(HttpSession, ACancelOfAReservedJobIsRefusedOrAskedFor) {
 
 TEST_F(HttpSession, PausesATube) {
   put(R"({"body":"a"})");
-  EXPECT_EQ(ask("POST", "/v1/tubes/mail:pause", R"({"duration":"10s"})").status, 204);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:pause", R"({"duration":"10s"})").status, 200);
   EXPECT_EQ(ask("GET", "/v1/tubes/mail").value().at("paused"), true);
-  EXPECT_EQ(ask("POST", "/v1/tubes/mail:resume").status, 204);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:resume").status, 200);
   EXPECT_EQ(ask("GET", "/v1/tubes/mail").value().at("paused"), false);
   EXPECT_EQ(ask("POST", "/v1/tubes/none:pause").status, 404);
 }

@@ -159,7 +159,7 @@ TEST_F(Operations, IsDescribedInOpenApi) {
   std::set<std::string> statuses;
   for (const auto& [status, response] : post.at("responses").as_object())
     statuses.insert(std::string(status));
-  EXPECT_EQ(statuses, (std::set<std::string>{"200", "400", "409", "422", "default"}));
+  EXPECT_EQ(statuses, (std::set<std::string>{"200", "400", "409", "412", "422", "default"}));
   const json::value& schema = told.at("components").at("schemas").at("Ring");
   EXPECT_EQ(schema, json::parse(R"({
     "type": "object",

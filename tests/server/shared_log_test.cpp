@@ -142,7 +142,7 @@ TEST_F(SharedLog, EveryRequestIsAnsweredBehindASyncIfItIsAboutJobs) {
            {get_request("/v1/jobs/1"), "HTTP/1.1 200"},
            {get_request("/v1/jobs/2"), "HTTP/1.1 404"},
            {get_request("/v1/tubes"), "HTTP/1.1 200"},
-           {post_request("/v1/tubes/mail:pause", "{}"), "HTTP/1.1 204"},
+           {post_request("/v1/tubes/mail:pause", "{}"), "HTTP/1.1 200"},
            {post_request("/v1/tubes/mail:reserve", "{}"), "HTTP/1.1 200"},
            {get_request("/v1/audit"), "HTTP/1.1 200"},
        })

@@ -93,6 +93,10 @@ std::size_t Model::own_step_of(const Case& c) const {
                             steps[n - 1].after->waiting < step.after->waiting);
     return step.put == 0 && !has_fired;
   };
+  // While it was paused, it did nothing. What follows the resume may be what was due by then.
+  if (c.command.verb == Verb::kResumeSchedule)
+    for (std::size_t n = 0; n < steps.size(); ++n)
+      if (steps[n].append > last_step_ && is_own(n)) return n;
   for (std::size_t n = steps.size(); n > 0; --n)
     if (is_own(n - 1)) return n - 1;
   fail(c, "nothing is stored");

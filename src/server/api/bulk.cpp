@@ -150,6 +150,8 @@ void spread_jobs(RequestContext& x, const SpreadJobs& asked) {
 
 // Cancels all jobs of the tube that are not reserved, or those that match the filter.
 void clear_tube(RequestContext& x, const ClearTube& asked) {
+  found_tube(x, asked.tube);
+  require_tube_match(x, asked.tube);
   begin(x, asked,
         {.action = JobBulk::Action::kCancel,
          .list = {.tube = asked.tube, .filter = asked.filter.value_or(Filter()).jobs()}});
@@ -171,13 +173,17 @@ void stop_operation(RequestContext& x, const OperationId& asked) {
 constexpr Success kGoesOn{
     .status = 202, .help = "It takes long, and goes on.", .answer = &kShape<ChangeInSteps>};
 
-constexpr Operation change(std::string_view action, std::string_view tag = {}) {
-  return {.tag = tag,
-          .appends = Appends::kYes,
+constexpr Operation change(std::string_view action) {
+  return {.appends = Appends::kYes,
           .audited_as = action,
           .problems = "404 503",
           .answer_headers = "Location",
           .also = kGoesOn};
+}
+constexpr Operation of_tube(Operation row) {
+  row.tag = "tubes";
+  row.headers = "If-Match";
+  return row;
 }
 constexpr Rights kChangesMany{Needs::kAdmin, Reach::kChecked};
 
@@ -197,7 +203,7 @@ constexpr auto kBulkRows = rows(
     operation<clear_tube, Changed>(
         "POST /v1/tubes/{tube}:clear", {Needs::kAdmin, Reach::kTube},
         "Cancels the jobs of the tube, or those of a filter, that nobody has reserved.",
-        change("tube:clear", "tubes")),
+        of_tube(change("tube:clear"))),
     operation<get_operation>("GET /v1/operations/{id}", {Needs::kRead, Reach::kChecked},
                              "How far a long change is.", {.problems = "404"}),
     operation<stop_operation>("DELETE /v1/operations/{id}", {Needs::kAdmin, Reach::kChecked},

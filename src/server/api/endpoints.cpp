@@ -12,6 +12,7 @@
 
 #include "carillon/queue/engine.h"
 #include "server/api/operations.h"
+#include "server/api/preconditions.h"
 #include "server/api/problem.h"
 #include "server/api/request.h"
 #include "server/push/signature.h"
@@ -32,12 +33,29 @@ namespace {
 
 constexpr std::size_t kMostHeaders = 32;
 
-// Throws Problem if there is no such endpoint, or if the caller's token is not good for its tube.
+// What the tag of an endpoint is made of. One that was made anew has another tag.
+std::string tagged_settings(const queue::Endpoint& endpoint) {
+  std::string settings =
+      fmt::format("{} {} {} {} {} {} {} {} {}", endpoint.created, endpoint.url, endpoint.tube,
+                  static_cast<int>(endpoint.format), endpoint.concurrency, endpoint.timeout,
+                  endpoint.paused, endpoint.disabled, endpoint.other_secrets_until);
+  for (const std::string& secret : endpoint.secrets) settings += " " + push::fingerprint_of(secret);
+  for (const auto& [name, value] : endpoint.headers) settings += fmt::format(" {}:{}", name, value);
+  return settings;
+}
+
+std::string name_of_endpoint(const std::string& endpoint) {
+  return "the endpoint " + endpoint;
+}
+
+// Throws Problem if there is no such endpoint, if the caller's token is not good for its tube, or
+// if the request's If-Match does not hold.
 const queue::Endpoint& find_endpoint(RequestContext& x, const std::string& name) {
   const auto& all = x.engine().endpoints();
   const auto found = all.find(name);
   if (found == all.end()) throw Problem(kNotFound, fmt::format("there is no endpoint {}", name));
-  x.require_tube_of("the endpoint " + name, found->second.tube);
+  x.require_tube_of(name_of_endpoint(name), found->second.tube);
+  require_match(x.request, tagged_settings(found->second), name_of_endpoint(name));
   return found->second;
 }
 
@@ -137,7 +155,9 @@ Endpoint shown(RequestContext& x, const std::string& name, const queue::Endpoint
 
 // --- The functions.
 
-Endpoint set(RequestContext& x, const std::string& name, const queue::Endpoint& endpoint) {
+// Sets the endpoint, and answers with it; with its newest secret, if `tells_secret`.
+void set(RequestContext& x, const std::string& name, const queue::Endpoint& endpoint,
+         unsigned status = 200, bool tells_secret = false) {
   try {
     x.engine().set_endpoint(x.now(), name, endpoint);
   } catch (const std::invalid_argument& error) {
@@ -145,7 +165,24 @@ Endpoint set(RequestContext& x, const std::string& name, const queue::Endpoint& 
   } catch (const queue::OverLimit& error) {
     throw Problem(kConflict, error.what());
   }
-  return shown(x, name, find_endpoint(x, name));
+  const queue::Endpoint& after = x.engine().endpoints().find(name)->second;
+  Endpoint told = shown(x, name, after);
+  if (tells_secret) told.secret = Secret{endpoint.secrets.front()};
+  answer_tagged(x, status, text_of(told), tagged_settings(after));
+}
+
+std::string told_change(std::string_view done, const queue::Endpoint& endpoint) {
+  return fmt::format("{}: the jobs of {} go to {}", done, endpoint.tube,
+                     push::parse_target(endpoint.url).authority);
+}
+
+// Keeps what a request does not set; of `before` the secrets, if it names none.
+void keep(const queue::Endpoint& before, queue::Endpoint& endpoint) {
+  endpoint.paused = before.paused;
+  endpoint.newer = before.newer;
+  if (!endpoint.secrets.empty()) return;
+  endpoint.secrets = before.secrets;
+  endpoint.other_secrets_until = before.other_secrets_until;
 }
 
 // Makes or replaces an endpoint. A request without secrets keeps the secrets of the endpoint; a new
@@ -155,50 +192,75 @@ void put_endpoint(RequestContext& x, const NewEndpoint& asked, Reader& reader) {
   reader.throw_if_any();
   x.require_tube(endpoint.tube);
   x.require_room();
-  const auto& all = x.engine().endpoints();
-  const auto before = all.find(asked.name);
-  const bool is_new = before == all.end();
-  const std::string what = "the endpoint " + asked.name;
-  if (!is_new) x.require_tube_of(what, before->second.tube);
-  require_preconditions(x.request, !is_new, what);
-  if (!is_new) {
-    endpoint.paused = before->second.paused;
-    endpoint.newer = before->second.newer;
-    if (endpoint.secrets.empty()) {
-      endpoint.secrets = before->second.secrets;
-      endpoint.other_secrets_until = before->second.other_secrets_until;
-    }
+  const bool is_new = !x.engine().endpoints().contains(asked.name);
+  if (is_new) {
+    require_no_match(x.request, name_of_endpoint(asked.name));
+  } else {
+    keep(find_endpoint(x, asked.name), endpoint);
   }
+  require_new(x.request, !is_new, name_of_endpoint(asked.name));
   const bool needs_secret = endpoint.secrets.empty();
   if (needs_secret) endpoint.secrets = {push::generate_secret()};
-  Endpoint told = set(x, asked.name, endpoint);
-  if (needs_secret) told.secret = Secret{endpoint.secrets.front()};
-  answer_made(x, told, is_new);
-  x.outcome = fmt::format("{}: the jobs of {} go to {}", is_new ? "made" : "changed", endpoint.tube,
-                          push::parse_target(endpoint.url).authority);
+  set(x, asked.name, endpoint, is_new ? 201 : 200, needs_secret);
+  x.outcome = told_change(is_new ? "made" : "changed", endpoint);
 }
 
-Endpoint get_endpoint(RequestContext& x, const EndpointName& asked) {
-  return shown(x, asked.name, find_endpoint(x, asked.name));
+// Returns the body of a PUT that would set the endpoint as it is, without its secrets.
+NewEndpoint settings_of(const queue::Endpoint& endpoint) {
+  NewEndpoint settings{.name = {},
+                       .url = endpoint.url,
+                       .tube = endpoint.tube,
+                       .format = endpoint.format,
+                       .concurrency = endpoint.concurrency,
+                       .timeout = {endpoint.timeout}};
+  if (!endpoint.headers.empty()) settings.headers = Json();
+  for (const auto& [name, value] : endpoint.headers) settings.headers->object[name] = value;
+  return settings;
 }
 
-Endpoint pause_endpoint(RequestContext& x, const EndpointName& asked) {
+// The change is merged into the body of a PUT that would set the endpoint as it is. An endpoint
+// that is disabled stays so.
+void patch_endpoint(RequestContext& x, const NewEndpoint& asked, Reader& reader) {
+  const queue::Endpoint before = find_endpoint(x, asked.name);
+  boost::json::object settings = write(settings_of(before));
+  settings.erase("secrets");
+  if (const auto* const secrets = x.json.if_contains("secrets"); secrets && secrets->is_null())
+    reader.fault("secrets", "null: it signs with one at least; :rotate makes a new one");
+  NewEndpoint merged;
+  merged.name = asked.name;
+  read_merged(x, reader, std::move(settings), kShape<NewEndpoint>, &merged);
+  queue::Endpoint endpoint = endpoint_of(x, reader, merged);
+  reader.throw_if_any();
+  x.require_tube(endpoint.tube);
+  x.require_room();
+  keep(before, endpoint);
+  endpoint.disabled = before.disabled;
+  set(x, asked.name, endpoint);
+  x.outcome = told_change("changed", endpoint);
+}
+
+void get_endpoint(RequestContext& x, const EndpointName& asked) {
+  const queue::Endpoint& endpoint = find_endpoint(x, asked.name);
+  answer_tagged(x, shown(x, asked.name, endpoint), tagged_settings(endpoint));
+}
+
+void pause_endpoint(RequestContext& x, const EndpointName& asked) {
   queue::Endpoint endpoint = find_endpoint(x, asked.name);
   endpoint.paused = true;
-  return set(x, asked.name, endpoint);
+  set(x, asked.name, endpoint);
 }
 
 // Also resumes an endpoint that was disabled after failures, or that rests.
-Endpoint resume_endpoint(RequestContext& x, const EndpointName& asked) {
+void resume_endpoint(RequestContext& x, const EndpointName& asked) {
   queue::Endpoint endpoint = find_endpoint(x, asked.name);
   endpoint.paused = false;
   endpoint.disabled.clear();
   if (push::Pusher* const pusher = x.service().pusher()) pusher->end_rest(asked.name);
-  return set(x, asked.name, endpoint);
+  set(x, asked.name, endpoint);
 }
 
 // The new secret signs from now on. Older secrets sign as well until their time is over.
-Endpoint rotate_endpoint(RequestContext& x, const RotateEndpoint& asked) {
+void rotate_endpoint(RequestContext& x, const RotateEndpoint& asked) {
   queue::Endpoint endpoint = find_endpoint(x, asked.name);
   x.require_room();
   const queue::UtcMs now = x.now().utc_ns / 1'000'000;
@@ -208,11 +270,9 @@ Endpoint rotate_endpoint(RequestContext& x, const RotateEndpoint& asked) {
   secrets.resize(std::min(secrets.size(), kMostSecrets));
   endpoint.secrets = std::move(secrets);
   endpoint.other_secrets_until = now + asked.overlap.ms;
-  Endpoint told = set(x, asked.name, endpoint);
-  told.secret = Secret{endpoint.secrets.front()};
+  set(x, asked.name, endpoint, 200, true);
   x.outcome =
       fmt::format("a new secret; those before sign for {} more", shown_duration(asked.overlap.ms));
-  return told;
 }
 
 void answer_trial(RequestContext& x, const push::PostResult& result) {
@@ -269,30 +329,40 @@ constexpr auto kEndpointRows = rows(
         "Makes an endpoint, or puts another in its place, and enables it.",
         {.appends = Appends::kYes,
          .audited_as = "endpoint:put",
-         .problems = "409 412 503",
-         .headers = "If-There If-None-There",
+         .problems = "409 503",
+         .headers = "If-Match If-None-There",
+         .answer_headers = kTold,
          .also = {201, "It is new.", &kShape<Endpoint>}}),
-    operation<get_endpoint>("GET /v1/endpoints/{name}", kAdminOfEndpoints,
-                            "Shows an endpoint, but no secret.", {.problems = "404"}),
-    operation<pause_endpoint>(
-        "POST /v1/endpoints/{name}:pause", kAdminOfEndpoints,
-        "Nothing is pushed until it is resumed. Its jobs stay.",
-        {.appends = Appends::kYes, .audited_as = "endpoint:pause", .problems = "404"}),
-    operation<resume_endpoint>(
+    operation<get_endpoint, Endpoint>("GET /v1/endpoints/{name}", kAdminOfEndpoints,
+                                      "Shows an endpoint, but no secret.", kShowsTagged),
+    operation<patch_endpoint, Endpoint>("PATCH /v1/endpoints/{name}", kAdminOfEndpoints,
+                                        "Changes what it names, and keeps the rest (RFC 7396).",
+                                        {.appends = Appends::kYes,
+                                         .merges = true,
+                                         .audited_as = "endpoint:patch",
+                                         .problems = "404 503",
+                                         .headers = "If-Match",
+                                         .answer_headers = kTold}),
+    operation<pause_endpoint, Endpoint>("POST /v1/endpoints/{name}:pause", kAdminOfEndpoints,
+                                        "Nothing is pushed until it is resumed. Its jobs stay.",
+                                        changes("endpoint:pause")),
+    operation<resume_endpoint, Endpoint>(
         "POST /v1/endpoints/{name}:resume", kAdminOfEndpoints,
         "Jobs are pushed again, after a pause, a 410 or while it rests.",
-        {.appends = Appends::kYes, .audited_as = "endpoint:resume", .problems = "404"}),
-    operation<rotate_endpoint>(
-        "POST /v1/endpoints/{name}:rotate", kAdminOfEndpoints,
-        "Makes a new secret. Those before sign, too, for a while.",
-        {.appends = Appends::kYes, .audited_as = "endpoint:rotate", .problems = "404"}),
+        changes("endpoint:resume")),
+    operation<rotate_endpoint, Endpoint>("POST /v1/endpoints/{name}:rotate", kAdminOfEndpoints,
+                                         "Makes a new secret. Those before sign, too, for a while.",
+                                         changes("endpoint:rotate")),
     operation<test_endpoint, Trial>(
         "POST /v1/endpoints/{name}:test", kAdminOfEndpoints,
         "Posts a request without a job, and tells what the endpoint answers.",
-        {.audited_as = "endpoint:test", .problems = "404"}),
-    operation<delete_endpoint>(
-        "DELETE /v1/endpoints/{name}", kAdminOfEndpoints, "Deletes it. The jobs of its tube stay.",
-        {.appends = Appends::kYes, .audited_as = "endpoint:delete", .problems = "404"}));
+        {.audited_as = "endpoint:test", .problems = "404", .headers = "If-Match"}),
+    operation<delete_endpoint>("DELETE /v1/endpoints/{name}", kAdminOfEndpoints,
+                               "Deletes it. The jobs of its tube stay.",
+                               {.appends = Appends::kYes,
+                                .audited_as = "endpoint:delete",
+                                .problems = "404",
+                                .headers = "If-Match"}));
 
 }  // namespace
 

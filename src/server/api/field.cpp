@@ -90,10 +90,6 @@ void Reader::throw_if_any() const {
 
 namespace {
 
-bool has_base64(const Field& field) {
-  return field.type == Type::kBytes && !field.is_list;
-}
-
 // Returns true if there was a value to read.
 bool read_one(Reader& reader, const Field& field, const json::value* value, void* into) {
   if (value == nullptr) return false;
@@ -114,7 +110,7 @@ void fault_unknown(Reader& reader, const Shape& shape, const json::object& from,
     const bool is_known =
         std::any_of(shape.fields.begin(), shape.fields.end(), [&](const Field& field) {
           const bool is_it = name == field.name ||
-                             (has_base64(field) && name.ends_with(kBase64Suffix) &&
+                             (field.has_base64() && name.ends_with(kBase64Suffix) &&
                               name.substr(0, name.size() - kBase64Suffix.size()) == field.name);
           return is_it && !(is_elsewhere && is_elsewhere(field));
         });
@@ -131,7 +127,7 @@ void read_fields(Reader& reader, const Shape& shape, const json::object& from, v
   for (const Field& field : shape.fields) {
     const json::value* const value = from.if_contains(field.name);
     std::string base64;
-    if (has_base64(field)) base64.append(field.name).append(kBase64Suffix);
+    if (field.has_base64()) base64.append(field.name).append(kBase64Suffix);
     const json::value* const other = base64.empty() ? nullptr : from.if_contains(base64);
     if (value == nullptr && other == nullptr && !field.rule.needed) continue;
     if (is_elsewhere && is_elsewhere(field)) continue;

@@ -195,6 +195,8 @@ struct Field {
   // Adds the field to the object if there is a value.
   void (*write)(const Field&, const void* object, boost::json::object& to);
 
+  // Returns true if it may have the name NAME_base64.
+  constexpr bool has_base64() const { return type == Type::kBytes && !is_list; }
   // Returns the field with a name that is not that of its member.
   constexpr Field named(std::string_view other) const {
     Field renamed = *this;

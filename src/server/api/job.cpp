@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "carillon/queue/job.h"
+#include "server/api/json_body.h"
 
 namespace carillon::server {
 
@@ -135,20 +136,6 @@ queue::PutOrder order_of(Reader& reader, const NewJob& job) {
 // --- The text in which the store keeps attributes.
 
 namespace {
-
-void merge(const boost::json::object& change, boost::json::object& into) {
-  for (const auto& member : change) {
-    if (member.value().is_null()) {
-      into.erase(member.key());
-    } else if (const auto* const inner = member.value().if_object()) {
-      boost::json::value& old = into[member.key()];
-      if (!old.is_object()) old.emplace_object();
-      merge(*inner, old.get_object());
-    } else {
-      into[member.key()] = member.value();
-    }
-  }
-}
 
 // Takes the attribute out of the object if it is a text, as an attribute of this name must be.
 std::optional<std::string> take_text(boost::json::object& from, std::string_view name) {

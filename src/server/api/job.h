@@ -151,7 +151,7 @@ inline constexpr auto kFields<Job> = fields(
     field<&Job::releases>("How often a worker has given it back."),
     field<&Job::buries>("How often it was buried."), field<&Job::kicks>("How often it was kicked."),
     field<&Job::body_bytes>("How long its body is."), field<&Job::body>("Its body."),
-    field<&Job::body_error>("Why a list cannot show its body: it is damaged."),
+    field<&Job::body_error>("Why its body is not here: it cannot be read."),
     field<&Job::body_url>("Where a body of more than 262144 bytes is: it is not in this answer."),
     field<&Job::lease>("The token, if this request has reserved the job."),
     field<&Job::lease_ends>("When its worker loses the job."));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/api/operations.h"
+#include "server/api/preconditions.h"
 #include "server/api/puts.h"
 
 namespace carillon::server {
@@ -19,22 +20,19 @@ namespace {
 
 // --- Looking.
 
-// Returns true if the request knows the job as it is: a weak tag does as well (RFC 9110, 13.1.2).
-bool is_known(const Request& request, std::string_view tag) {
-  const std::string_view known = request.header("if-none-match");
-  return request.method == "GET" && (known == "*" || known.find(tag) != std::string_view::npos);
-}
-
-// Answers with the job as it is. A body that is too large is left out.
+// Answers with the job as it is. A body that is too large is left out, and so is one that cannot be
+// read: `error` says why.
 void answer_with(RequestContext& x, const queue::JobStats& stats,
-                 std::optional<std::string_view> body) {
+                 std::optional<std::string_view> body, std::string_view error = {}) {
   const auto story = x.engine().story(x.now(), stats.record.id);
   Job job = job_of(stats);
   job.attempts = attempts_of(story.value_or(std::vector<queue::Attempt>()));
   if (!stats.worker.empty()) job.worker = Bytes{stats.worker};
   if (stats.state == queue::JobState::kReserved)  // what is left was rounded down
     job.lease_ends = Moment{x.now().utc_ns / 1'000'000 + stats.time_left + 1};
-  if (body) {
+  if (!error.empty()) {
+    job.body_error = error;
+  } else if (body) {
     job.body = Bytes{std::string(*body)};
   } else {
     job.body_url = path_of_job(stats.record.id) + "/body";
@@ -67,13 +65,6 @@ queue::JobId named_job(RequestContext& x, const JobKey& named) {
   throw no_such_key(kNotFound, named);
 }
 
-// Returns true if the tag is in the list, and is not weak there (RFC 9110, 13.1.1).
-bool names_tag(std::string_view list, std::string_view tag) {
-  for (std::size_t at = list.find(tag); at != list.npos; at = list.find(tag, at + 1))
-    if (!list.substr(0, at).ends_with("W/")) return true;
-  return false;
-}
-
 // --- Changing.
 
 // Returns the attributes after the change.
@@ -94,11 +85,24 @@ std::string attributes_after(RequestContext& x, queue::JobId id, const JobChange
   }
 }
 
-// Answers a caller who may change the job, but not read it.
-void answer_changed(RequestContext& x, queue::JobId id, queue::Sequence durable_at) {
+// Answers with the job after a change. A caller who may change it, but not read it, gets its id.
+void answer_after(RequestContext& x, queue::JobId id, queue::Sequence durable_at) {
+  const auto stats = x.engine().job_stats(x.now(), id);
+  const auto job = x.engine().peek(x.now(), id);
+  if (stats && job && x.caller().may(Needs::kRead)) {
+    if (stats->record.body_bytes > queue::kBodyPiece) return answer_with(x, *stats, std::nullopt);
+    return x.read_body(
+        *job,
+        [stats = *stats](RequestContext& then, std::string_view body) {
+          answer_with(then, stats, body);
+        },
+        [stats = *stats](RequestContext& then, const Body& body) {
+          then.service().report_store_failure(body.error);
+          answer_with(then, stats, std::nullopt, body.error);
+        });
+  }
   Reply reply{.body = text_of(KnownJob{.id = id, .state = {}}), .durable_at = durable_at};
-  if (const auto stats = x.engine().job_stats(x.now(), id))
-    reply.headers.emplace_back("ETag", etag_of(*stats));
+  if (stats) reply.headers.emplace_back("ETag", etag_of(*stats));
   x.answer(std::move(reply));
 }
 
@@ -140,8 +144,7 @@ void change_one(RequestContext& x, queue::JobId id, const JobChange& change, que
   switch (outcome.result) {
     case Result::kDone:
     case Result::kAsked:
-      if (x.caller().may(Needs::kRead)) return answer_one(x, id);
-      return answer_changed(x, id, outcome.durable_at);
+      return answer_after(x, id, outcome.durable_at);
     case Result::kReserved:
       throw Problem(kConflict, fmt::format("job {} is reserved", id));
     case Result::kNone:
@@ -204,10 +207,16 @@ void cancel_job(RequestContext& x, const CancelJob& asked) {
 }
 
 void kick_job(RequestContext& x, const JobId& asked) {
+  require_match(x, asked.id);
   const queue::Outcome outcome = x.engine().kick_job(x.now(), asked.id);
-  if (!outcome.done)
-    throw Problem(kNotFound, fmt::format("there is no delayed, buried or dead job {}", asked.id));
-  x.answer({.status = 204, .durable_at = outcome.durable_at});
+  if (!outcome.done) {
+    const auto stats = x.engine().job_stats(x.now(), asked.id);
+    if (!stats) throw no_such_job(asked.id);
+    const auto state = static_cast<std::size_t>(stats->state);
+    throw Problem(kConflict, fmt::format("job {} is {}, neither buried nor delayed", asked.id,
+                                         kWords<State>[state]));
+  }
+  answer_after(x, asked.id, outcome.durable_at);
 }
 
 void get_key(RequestContext& x, const JobKey& asked) {
@@ -241,11 +250,12 @@ void peek_delayed(RequestContext& x, const PeekTube& asked,
 
 void bury_job(RequestContext& x, const BuryJob& asked) {
   using Result = queue::ChangeOutcome::Result;
+  require_match(x, asked.id);
   const queue::ChangeOutcome outcome = x.engine().bury_job(x.now(), asked.id, asked.priority);
   if (outcome.result == Result::kReserved)
     throw Problem(kConflict, fmt::format("job {} is reserved", asked.id));
   if (outcome.result != Result::kDone) throw no_such_job(asked.id);
-  x.answer({.status = 204, .durable_at = outcome.durable_at});
+  answer_after(x, asked.id, outcome.durable_at);
 }
 
 void peek_tube(RequestContext& x, const PeekTube& asked) {
@@ -264,8 +274,6 @@ void peek_tube(RequestContext& x, const PeekTube& asked) {
 
 // --- The rows.
 
-constexpr std::string_view kTold = "ETag";
-constexpr Success kNotChanged{.status = 304, .help = "The client's copy is right."};
 constexpr Success kStopsLater{.status = 202,
                               .help = "Its worker is asked to stop, and it goes then.",
                               .answer = &kShape<CancelAsked>};
@@ -274,17 +282,19 @@ constexpr Success kStopsLater{.status = 202,
 constexpr std::string_view kShows = "Shows a job with its body and failed attempts.";
 constexpr std::string_view kPatches = "Changes a job that nobody has reserved.";
 constexpr std::string_view kCancels = "Cancels a job.";
-constexpr Operation kGetOne{
-    .problems = "404", .headers = "If-None-Match", .answer_headers = kTold, .also = kNotChanged};
 constexpr Operation kPatchOne{.appends = Appends::kYes,
-                              .problems = "404 409 412 413 503",
+                              .problems = "404 409 413 503",
                               .headers = "If-Match",
                               .brief = &kShape<KnownJob>,
                               .answer_headers = kTold};
-constexpr Operation kCancelOne{.appends = Appends::kYes,
-                               .problems = "404 409 412",
-                               .headers = "If-Match",
-                               .also = kStopsLater};
+constexpr Operation kCancelOne{
+    .appends = Appends::kYes, .problems = "404 409", .headers = "If-Match", .also = kStopsLater};
+
+constexpr Operation kMoveOne{.appends = Appends::kYes,
+                             .problems = "404 409",
+                             .headers = "If-Match",
+                             .brief = &kShape<KnownJob>,
+                             .answer_headers = kTold};
 
 constexpr Operation of_key(Operation row) {
   row.tag = "keys";
@@ -293,26 +303,24 @@ constexpr Operation of_key(Operation row) {
 
 constexpr auto kJobRows = rows(
     "jobs",
-    operation<get_job, Job>("GET /v1/jobs/{id}", {Needs::kRead, Reach::kJob}, kShows, kGetOne),
+    operation<get_job, Job>("GET /v1/jobs/{id}", {Needs::kRead, Reach::kJob}, kShows, kShowsTagged),
     operation<patch_job, Job>("PATCH /v1/jobs/{id}", {Needs::kPut, Reach::kJob}, kPatches,
                               kPatchOne),
     operation<cancel_job>("DELETE /v1/jobs/{id}", {Needs::kPut, Reach::kJob}, kCancels, kCancelOne),
     operation<get_job_body>("GET /v1/jobs/{id}/body", {Needs::kRead, Reach::kJob},
                             "The body alone, of any size.",
                             {.status = 200, .problems = "404 503", .media = kBytesType}),
-    operation<kick_job>("POST /v1/jobs/{id}:kick", {Needs::kAdmin, Reach::kJob},
-                        "Makes a delayed, buried or dead job ready.",
-                        {.appends = Appends::kYes, .problems = "404"}),
-    operation<bury_job>(
+    operation<kick_job, Job>("POST /v1/jobs/{id}:kick", {Needs::kAdmin, Reach::kJob},
+                             "Makes a delayed, buried or dead job ready.", kMoveOne),
+    operation<bury_job, Job>(
         "POST /v1/jobs/{id}:bury", {Needs::kAdmin, Reach::kJob},
-        "Sets a job aside that nobody has reserved, until somebody kicks or retries it.",
-        {.appends = Appends::kYes, .problems = "404 409"}),
+        "Sets a job aside that nobody has reserved, until somebody kicks or retries it.", kMoveOne),
     operation<peek_tube, Job>(
         "GET /v1/tubes/{tube}/next", {Needs::kRead, Reach::kTube},
         "Shows the job that leaves its state next: that goes out, is due, or is kicked.",
-        {.problems = "404", .answer_headers = kTold}),
+        kShowsTagged),
     operation<get_key, Job>("GET /v1/tubes/{tube}/keys/{key}", {Needs::kRead, Reach::kTube}, kShows,
-                            of_key(kGetOne)),
+                            of_key(kShowsTagged)),
     operation<patch_key, Job>("PATCH /v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube},
                               kPatches, of_key(kPatchOne)),
     operation<cancel_key>("DELETE /v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube},

@@ -70,4 +70,18 @@ json::object parse_object(std::string_view text, std::size_t most_parts) {
   return std::move(value.get_object());
 }
 
+void merge(const json::object& change, json::object& into) {
+  for (const auto& member : change) {
+    if (member.value().is_null()) {
+      into.erase(member.key());
+    } else if (const auto* const inner = member.value().if_object()) {
+      json::value& old = into[member.key()];
+      if (!old.is_object()) old.emplace_object();
+      merge(*inner, old.get_object());
+    } else {
+      into[member.key()] = member.value();
+    }
+  }
+}
+
 }  // namespace carillon::server

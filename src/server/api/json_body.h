@@ -18,4 +18,8 @@ inline constexpr std::size_t kMostPartsOfBatch = 20'000;
 // Returns the object that the text is. Throws Problem.
 boost::json::object parse_object(std::string_view text, std::size_t most_parts = kMostParts);
 
+// Changes `into` as a JSON Merge Patch says (RFC 7396): null takes a member away, an object is
+// merged, and any other value replaces the old one.
+void merge(const boost::json::object& change, boost::json::object& into);
+
 }  // namespace carillon::server

@@ -244,6 +244,7 @@ void nack_lease(RequestContext& x, const Nack& asked, Reader& reader) {
 // For the lease of a worker that is gone. Its token is refused from now on.
 void release_job(RequestContext& x, const JobId& asked) {
   if (!x.engine().peek(x.now(), asked.id)) throw no_such_job(asked.id);
+  require_match(x, asked.id);
   const auto lease = x.service().leases().lease_of(asked.id);
   if (!lease) throw Problem(kConflict, fmt::format("job {} has no lease", asked.id));
   release(x, *lease, std::nullopt, 0);
@@ -286,7 +287,10 @@ constexpr auto kLeaseRows = rows(
     operation<release_job, Nacked>(
         "POST /v1/jobs/{id}:release", {Needs::kAdmin, Reach::kJob},
         "Ends the lease of a worker that is gone: the job is ready again.",
-        {.appends = Appends::kYes, .audited_as = "job:release", .problems = "404 409"}),
+        {.appends = Appends::kYes,
+         .audited_as = "job:release",
+         .problems = "404 409",
+         .headers = "If-Match"}),
     operation<get_lease_body>("GET /v1/leases/{token}/body", {Needs::kWork, Reach::kLease},
                               "The body of the job, of any size. The lease goes on as it is.",
                               {.status = 200, .problems = "409 503", .media = kBytesType}),

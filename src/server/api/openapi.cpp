@@ -22,7 +22,15 @@ json::object reference(std::string_view kind, std::string_view name) {
   return {{"$ref", fmt::format("#/components/{}/{}", kind, name)}};
 }
 
-json::object describe_shape(const Shape& shape, bool is_answer, const Operation* of,
+// What a struct is described for. kMerged: a PATCH of what a PUT takes, in which any field may be
+// left out, or null.
+enum class Use : std::uint8_t { kAsked, kAnswered, kMerged };
+
+std::string name_of(const Shape& shape, Use use) {
+  return std::string(shape.name) + (use == Use::kMerged ? "Patch" : "");
+}
+
+json::object describe_shape(const Shape& shape, Use use, const Operation* of,
                             json::object& schemas);
 
 json::object number_schema(const Rule& rule) {
@@ -45,7 +53,7 @@ json::object text_schema(const Rule& rule) {
 }
 
 // Returns the schema of a value, without the rules that only this field has.
-json::object value_schema(const Field& field, bool is_answer, json::object& schemas) {
+json::object value_schema(const Field& field, Use use, json::object& schemas) {
   switch (field.type) {
     case Type::kText:
     case Type::kBytes:
@@ -59,18 +67,20 @@ json::object value_schema(const Field& field, bool is_answer, json::object& sche
     case Type::kDuration:
       return reference("schemas", "Duration");
     case Type::kMoment:
-      if (is_answer) return {{"type", "string"}, {"format", "date-time"}};
+      if (use == Use::kAnswered) return {{"type", "string"}, {"format", "date-time"}};
       return reference("schemas", "Moment");
     case Type::kWord:
       return {{"enum", json::array(field.words.begin(), field.words.end())}};
     case Type::kAnyObject:
       return {{"type", "object"}};
-    case Type::kObject:
-      if (!schemas.contains(field.shape->name)) {
-        schemas[field.shape->name] = nullptr;  // it may contain itself
-        schemas[field.shape->name] = describe_shape(*field.shape, is_answer, nullptr, schemas);
+    case Type::kObject: {
+      const std::string name = name_of(*field.shape, use);
+      if (!schemas.contains(name)) {
+        schemas[name] = nullptr;  // it may contain itself
+        schemas[name] = describe_shape(*field.shape, use, nullptr, schemas);
       }
-      return reference("schemas", field.shape->name);
+      return reference("schemas", name);
+    }
   }
   return {};
 }
@@ -81,40 +91,43 @@ std::string help_of(const Field& field) {
   return help;
 }
 
-json::object field_schema(const Field& field, bool is_answer, json::object& schemas) {
+json::object field_schema(const Field& field, Use use, json::object& schemas) {
   Field item = field;
   if (field.is_list) item.rule = {.form = field.rule.form, .format = field.rule.format};
-  json::object schema = value_schema(item, is_answer, schemas);
+  json::object schema = value_schema(item, use, schemas);
   if (field.is_list) {
     schema = {{"type", "array"}, {"items", std::move(schema)}};
     if (field.rule.least > 0) schema["minItems"] = field.rule.least;
     if (field.rule.most != UINT64_MAX) schema["maxItems"] = field.rule.most;
   }
-  if (field.is_patch || field.rule.shows_null)
+  if (field.is_patch || field.rule.shows_null || use == Use::kMerged)
     schema = {{"oneOf", json::array{std::move(schema), {{"type", "null"}}}}};
   schema["description"] = help_of(field);
   return schema;
 }
 
 // Leaves out the fields in the path of `of`.
-json::object describe_shape(const Shape& shape, bool is_answer, const Operation* of,
+json::object describe_shape(const Shape& shape, Use use, const Operation* of,
                             json::object& schemas) {
   json::object properties;
   json::array required;
   for (const Field& field : shape.fields) {
     if (of != nullptr && of->is_in_path(field.name)) continue;
-    properties[field.name] = field_schema(field, is_answer, schemas);
+    properties[field.name] = field_schema(field, use, schemas);
     if (field.type == Type::kBytes)
       properties[fmt::format("{}{}", field.name, kBase64Suffix)] = {
           {"type", "string"}, {"description", "The same bytes, if they are no UTF-8, in Base64."}};
-    const bool is_there =
-        is_answer ? !field.is_optional && field.type != Type::kBytes : field.rule.needed;
+    const bool is_there = use == Use::kAnswered ? !field.is_optional && field.type != Type::kBytes
+                          : use == Use::kAsked  ? field.rule.needed
+                                                : false;
     if (is_there || field.rule.shows_null) required.push_back(json::string(field.name));
   }
   json::object schema{
       {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
   if (!required.empty()) schema["required"] = std::move(required);
   if (!shape.help.empty()) schema["description"] = shape.help;
+  if (use == Use::kMerged)
+    schema["description"] = "What is not named stays; null takes it away (RFC 7396).";
   return schema;
 }
 
@@ -150,7 +163,7 @@ json::array parameters_of(const Operation& operation, json::object& schemas) {
                            {"in", in_path    ? "path"
                                   : in_query ? "query"
                                              : "header"},
-                           {"schema", value_schema(field, false, schemas)},
+                           {"schema", value_schema(field, Use::kAsked, schemas)},
                            {"description", help_of(field)}};
     if (in_path || (in_query && field.rule.needed)) parameter["required"] = true;
     if (!in_path && !in_query) {
@@ -167,14 +180,15 @@ json::array parameters_of(const Operation& operation, json::object& schemas) {
   return parameters;
 }
 
-json::object schema_of(const Shape& shape) {
-  return {{"schema", reference("schemas", shape.name)}};
+Use use_of(const Operation& operation) {
+  return operation.merges ? Use::kMerged : Use::kAsked;
 }
 
 json::object request_body_of(const Operation& operation) {
   const Shape& shape = *operation.request;
-  json::object content{{"application/json", schema_of(shape)}};
-  if (operation.method == "PATCH") content["application/merge-patch+json"] = schema_of(shape);
+  const json::object schema{{"schema", reference("schemas", name_of(shape, use_of(operation)))}};
+  json::object content{{"application/json", schema}};
+  if (operation.method == "PATCH") content["application/merge-patch+json"] = schema;
   if (operation.takes_plain_body()) content["*/*"] = {{"schema", json::object()}};
   const bool is_needed =
       operation.method == "PATCH" || operation.takes_plain_body() ||
@@ -201,9 +215,10 @@ json::object answer_of(const Operation& operation, std::string_view help, const 
   return told;
 }
 
-// Returns the statuses of its problems. 400: at least a field that it does not have is refused.
+// Returns the statuses of its problems. 400: at least a field that it does not have is refused. So
+// is a precondition that it does not honour: 412.
 std::set<std::string_view> problems_of(const Operation& operation) {
-  std::set<std::string_view> all = {"400"};
+  std::set<std::string_view> all = {"400", "412"};
   if (operation.method == "PATCH") all.insert("415");
   if (operation.method != "GET") all.insert("422");
   for_each_word(operation.problems, [&](std::string_view status) { all.insert(status); });
@@ -240,11 +255,13 @@ json::object describe_one(const Operation& operation, json::object& schemas) {
   told["parameters"] = parameters_of(operation, schemas);
   if (operation.has_body()) {
     const Shape& shape = *operation.request;
-    schemas[shape.name] = describe_shape(shape, false, &operation, schemas);
+    const Use use = use_of(operation);
+    schemas[name_of(shape, use)] = describe_shape(shape, use, &operation, schemas);
     told["requestBody"] = request_body_of(operation);
   }
   for (const Shape* const shape : {operation.answer, operation.brief, operation.also.answer})
-    if (shape != nullptr) schemas[shape->name] = describe_shape(*shape, true, nullptr, schemas);
+    if (shape != nullptr)
+      schemas[shape->name] = describe_shape(*shape, Use::kAnswered, nullptr, schemas);
   told["responses"] = responses_of(operation);
   return told;
 }
@@ -256,7 +273,7 @@ void describe(std::span<const Operation* const> operations, json::object& docume
   json::object& schemas = document["components"].as_object()["schemas"].as_object();
   // A struct that is asked for and answered is described as asked for: there it needs fewer fields.
   for (const Operation* const operation : operations)
-    describe_shape(*operation->request, false, operation, schemas);
+    describe_shape(*operation->request, use_of(*operation), operation, schemas);
   for (const Operation* const operation : operations) {
     std::string method(operation->method);
     std::transform(method.begin(), method.end(), method.begin(),

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "server/api/request.h"
+#include "server/text/json_text.h"
 
 namespace carillon::server {
 
@@ -27,6 +28,15 @@ bool Operation::is_in_path(std::string_view field) const {
 bool Operation::has_body() const {
   return !has_query() && std::any_of(request->fields.begin(), request->fields.end(),
                                      [this](const Field& one) { return !is_in_path(one.name); });
+}
+
+bool Operation::reads_header(std::string_view header) const {
+  for (std::string_view left = headers; !left.empty();) {
+    const std::string_view word = left.substr(0, left.find(' '));
+    if (word == header) return true;
+    left.remove_prefix(std::min(left.size(), word.size() + 1));
+  }
+  return false;
 }
 
 bool Operation::takes_plain_body() const {
@@ -136,10 +146,40 @@ void read_request(RequestContext& x, Reader& reader, const Shape& shape, void* i
       reader.fault_at(header.first, "only a put with a plain body reads such headers");
   }
   json::object body = body_of(x, reader);
-  if (is_batch(operation)) x.json.swap(body);  // its items are read later
+  if (is_batch(operation) || operation.merges) x.json.swap(body);  // it is read later
+  if (operation.merges) return;
   const json::object& fields = operation.has_query() ? query : is_batch(operation) ? x.json : body;
   const auto is_elsewhere = [&](const Field& field) { return operation.is_in_path(field.name); };
   read_fields(reader, shape, fields, into, is_elsewhere);
+}
+
+namespace {
+
+// A text takes the place of bytes in Base64, and the other way round.
+void make_way(const Shape& shape, const json::object& change, json::object& settings) {
+  for (const Field& field : shape.fields) {
+    const std::string base64 = std::string(field.name).append(kBase64Suffix);
+    if (field.has_base64() && (change.contains(field.name) || change.contains(base64))) {
+      settings.erase(field.name);
+      settings.erase(base64);
+    }
+    if (field.type != Type::kObject || field.is_list || !settings.contains(field.name)) continue;
+    const json::value* const inner = change.if_contains(field.name);
+    if (inner != nullptr && inner->is_object())
+      make_way(*field.shape, inner->get_object(), settings[field.name].as_object());
+  }
+}
+
+}  // namespace
+
+void read_merged(const RequestContext& x, Reader& reader, json::object settings, const Shape& shape,
+                 void* into) {
+  const auto is_elsewhere = [&](const Field& one) { return x.operation->is_in_path(one.name); };
+  for (const Field& field : shape.fields)
+    if (is_elsewhere(field)) settings.erase(field.name);
+  make_way(shape, x.json, settings);
+  merge(x.json, settings);
+  read_fields(reader, shape, settings, into, is_elsewhere);
 }
 
 std::string text_of_fields(const Shape& shape, const void* from) {

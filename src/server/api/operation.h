@@ -52,10 +52,13 @@ struct Operation {
   std::string_view tag = {};
   Appends appends = Appends::kNo;
   FirstAnswer first_answer = FirstAnswer::kInMemory;  // a GET keeps no answer
-  std::string_view audited_as = {};                   // empty: the audit does not name it
-  unsigned status = 0;                                // 0: 200 with an answer, 204 without one
+  // A PATCH whose body is merged into that of a PUT (RFC 7396). Its function reads it
+  // (read_merged()).
+  bool merges = false;
+  std::string_view audited_as = {};  // empty: the audit does not name it
+  unsigned status = 0;               // 0: 200 with an answer, 204 without one
   // The other statuses that it may answer, but for those that follow from the request: 401, 403,
-  // 400, 415 of a PATCH, 422 of what has an Idempotency-Key.
+  // 400, 412, 415 of a PATCH, 422 of what has an Idempotency-Key.
   std::string_view problems = {};
   std::string_view headers = {};         // that the function reads: parameters of openapi.json
   const Shape* brief = nullptr;          // for callers who may not see the whole answer
@@ -80,6 +83,8 @@ struct Operation {
   bool is_in_path(std::string_view field) const;
   // Returns true if a field comes in the body.
   bool has_body() const;
+  // Returns true if `headers` names this one.
+  bool reads_header(std::string_view header) const;
   // Returns true if it takes a body that is not JSON: that of a job.
   bool takes_plain_body() const;
 };
@@ -91,6 +96,11 @@ bool has_plain_body(const RequestContext& x);
 // Problem if the path or the JSON is wrong.
 Reader reader_of(const RequestContext& x);
 void read_request(RequestContext& x, Reader& reader, const Shape& shape, void* into);
+
+// Merges the body of the request into `settings`, which write() has made of a struct of the shape,
+// and reads the result. REQUIRES: the operation merges.
+void read_merged(const RequestContext& x, Reader& reader, boost::json::object settings,
+                 const Shape& shape, void* into);
 
 // Returns the fields of a struct as the text of a JSON.
 std::string text_of_fields(const Shape& shape, const void* from);

@@ -38,6 +38,8 @@ inline constexpr ProblemKind kLeaseOver{409, "lease-over", "The lease is over"};
 inline constexpr ProblemKind kInFlight{409, "in-flight",
                                        "The first request with the Idempotency-Key is in flight"};
 inline constexpr ProblemKind kChanged{412, "changed", "It is not what the request expects"};
+inline constexpr ProblemKind kNoPrecondition{412, "no-precondition",
+                                             "The request takes no such precondition"};
 inline constexpr ProblemKind kTooLarge{413, "too-large", "The body is too large"};
 inline constexpr ProblemKind kEncoded{415, "encoded", "The body of the request is encoded"};
 inline constexpr ProblemKind kWrongType{415, "wrong-type", "The body is of a wrong type"};

@@ -239,13 +239,11 @@ void put_job(RequestContext& x, const PutJob& asked, Reader& reader) {
 void put_key(RequestContext& x, const PutKey& asked, Reader& reader) {
   if (!is_key(asked.key))
     throw Problem(kBadRequest, fmt::format("\"{}\": a key has {}", asked.key, kKeyRule));
-  const std::string_view none = x.request.header("if-none-match");
-  if (!none.empty() && none != "*")
-    throw Problem(kBadRequest, fmt::format("If-None-Match: {}: write * here", none));
   Put job;
   read_put(x, asked, reader, job);
   job.order.key = asked.key;
-  job.order.on_conflict = none.empty() ? queue::OnConflict::kReplace : queue::OnConflict::kReject;
+  job.order.on_conflict = x.request.header("if-none-match").empty() ? queue::OnConflict::kReplace
+                                                                    : queue::OnConflict::kReject;
   if (!x.request.header("if-match").empty()) {
     const JobKey named{asked.tube, asked.key};
     const auto id = find_key(x, named);
@@ -401,7 +399,7 @@ constexpr auto kPutRows = rows(
         {.tag = "keys",
          .appends = Appends::kYes,
          .status = 201,
-         .problems = "409 412 413 429 503",
+         .problems = "409 413 429 503",
          .headers = "If-Match If-None-There traceparent tracestate",
          .brief = &kShape<KnownJob>,
          .answer_headers = kToldOfPut,

@@ -1,12 +1,8 @@
-// Headers, query and preconditions of a request (request.h).
+// Headers and query of a request (request.h).
 #include "server/api/request.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "server/api/problem.h"
 
 namespace carillon::server {
 
@@ -40,17 +36,6 @@ std::size_t Request::memory() const {
     for (const auto& [name, value] : *pairs)
       bytes += 2 * sizeof(std::string) + name.capacity() + value.capacity();
   return bytes;
-}
-
-// --- Preconditions of things without entity tags.
-
-void require_preconditions(const Request& request, bool is_there, std::string_view what) {
-  const std::string_view wanted = request.header("if-match");
-  if (wanted == "*" && !is_there) throw Problem(kChanged, fmt::format("{} is not there", what));
-  if (!wanted.empty() && wanted != "*")
-    throw Problem(kChanged, fmt::format("{} has no tag, and so not {}", what, wanted));
-  if (request.header("if-none-match") == "*" && is_there)
-    throw Problem(kChanged, fmt::format("{} is there already", what));
 }
 
 }  // namespace carillon::server

@@ -11,6 +11,7 @@
 #include "carillon/queue/engine.h"
 #include "server/api/idempotency.h"
 #include "server/api/operations.h"
+#include "server/api/preconditions.h"
 #include "server/api/problem.h"
 #include "server/api/puts.h"
 #include "server/api/request.h"
@@ -120,10 +121,12 @@ ScheduledJob job_of(const queue::Schedule& schedule, bool with_body) {
   return job;
 }
 
+// Returns the body of a PUT that would set the schedule as it is.
 NewSchedule settings_of(const queue::ScheduleRecord& record, bool with_body) {
   const queue::Schedule& schedule = record.schedule;
   NewSchedule told;
   told.name = record.name;
+  told.paused = record.paused;
   if (schedule.cron.empty()) {
     told.every = Duration{schedule.every};
     told.start = Moment{schedule.start.value_or(0)};
@@ -145,7 +148,6 @@ Schedule shown(const queue::ScheduleView& view, bool with_body) {
   const queue::ScheduleRecord& record = view.record;
   const auto in_zone = [&](queue::UtcMs at) { return format_in_zone(at, record.schedule.zone); };
   Schedule told{settings_of(record, with_body)};
-  told.paused = record.paused;
   if (!view.broken.empty()) told.broken = view.broken;
   told.fired = record.fired;
   told.skipped = record.skipped;
@@ -157,52 +159,107 @@ Schedule shown(const queue::ScheduleView& view, bool with_body) {
   return told;
 }
 
+// What the tag of a schedule is made of. One that was made anew has another tag.
+std::string tagged_settings(const queue::ScheduleRecord& record) {
+  return fmt::format("{} {}", record.created, text_of(settings_of(record, true)));
+}
+
+std::string name_of_schedule(const std::string& schedule) {
+  return "the schedule " + schedule;
+}
+
+// Returns the schedule if it is there, and the request's If-Match holds.
+queue::ScheduleView found_schedule(RequestContext& x, const std::string& name,
+                                   std::size_t times = 0) {
+  auto view = x.engine().schedule(x.now(), name, times);
+  if (!view) throw no_such_schedule(name);
+  require_match(x.request, tagged_settings(view->record), name_of_schedule(name));
+  return *std::move(view);
+}
+
+void answer_schedule(RequestContext& x, const std::string& name, unsigned status = 200) {
+  const auto view = x.engine().schedule(x.now(), name, kTimesShown);
+  answer_tagged(x, status, text_of(shown(view.value(), true)), tagged_settings(view->record));
+}
+
 // --- The functions.
 
-Schedule get_schedule(RequestContext& x, const ScheduleName& asked) {
-  const auto view = x.engine().schedule(x.now(), asked.name, kTimesShown);
-  if (!view) throw no_such_schedule(asked.name);
-  return shown(*view, true);
+void get_schedule(RequestContext& x, const ScheduleName& asked) {
+  found_schedule(x, asked.name);
+  answer_schedule(x, asked.name);
 }
 
 // Makes or changes a schedule. A changed schedule keeps its counts and the jobs that it has put.
-void put_schedule(RequestContext& x, const NewSchedule& asked, Reader& reader) {
+void set(RequestContext& x, const NewSchedule& asked, Reader& reader, unsigned status) {
   const queue::Schedule schedule = schedule_of(reader, asked);
   reader.throw_if_any();
   require_schedule_size(x, schedule.body);
   x.require_room();
-  const auto before = x.engine().schedule(x.now(), asked.name, 0);
-  const std::string what = "the schedule " + asked.name;
   x.require_tube(schedule.tube);
-  if (before) x.require_tube_of(what, before->record.schedule.tube);
-  require_preconditions(x.request, before.has_value(), what);
   x.engine().set_schedule(x.now(), asked.name, schedule, asked.paused.value_or(false));
   if (!asked.paused.value_or(true)) x.engine().resume_schedule(x.now(), asked.name);
-  const auto view = x.engine().schedule(x.now(), asked.name, kTimesShown);
-  answer_made(x, shown(view.value(), true), !before);
+  answer_schedule(x, asked.name, status);
 }
 
-void answer_done(RequestContext& x, const std::string& name, const queue::Outcome& outcome) {
-  if (!outcome.done) throw no_such_schedule(name);
-  x.answer({.status = 204, .durable_at = outcome.durable_at});
+void put_schedule(RequestContext& x, const NewSchedule& asked, Reader& reader) {
+  const auto before = x.engine().schedule(x.now(), asked.name, 0);
+  if (before) {
+    x.require_tube_of(name_of_schedule(asked.name), before->record.schedule.tube);
+    require_match(x.request, tagged_settings(before->record), name_of_schedule(asked.name));
+  } else {
+    require_no_match(x.request, name_of_schedule(asked.name));
+  }
+  require_new(x.request, before.has_value(), name_of_schedule(asked.name));
+  set(x, asked, reader, before ? 200 : 201);
+}
+
+// Takes away the settings that do not go with those that the change names.
+void make_way(const boost::json::object& change, boost::json::object& settings) {
+  const auto names = [&](std::string_view field) {
+    const auto* const value = change.if_contains(field);
+    return value != nullptr && !value->is_null();
+  };
+  if (names("every"))
+    for (const char* const field : {"cron", "time_zone", "gap"}) settings.erase(field);
+  if (names("cron"))
+    for (const char* const field : {"every", "start"}) settings.erase(field);
+}
+
+// The change is merged into the body of a PUT that would set the schedule as it is.
+void patch_schedule(RequestContext& x, const NewSchedule& asked, Reader& reader) {
+  const queue::ScheduleView before = found_schedule(x, asked.name);
+  boost::json::object settings = write(settings_of(before.record, true));
+  make_way(x.json, settings);
+  NewSchedule merged;
+  merged.name = asked.name;
+  read_merged(x, reader, std::move(settings), kShape<NewSchedule>, &merged);
+  set(x, merged, reader, 200);
 }
 
 void delete_schedule(RequestContext& x, const ScheduleName& asked) {
-  answer_done(x, asked.name, x.engine().remove_schedule(x.now(), asked.name));
+  found_schedule(x, asked.name);
+  const queue::Outcome outcome = x.engine().remove_schedule(x.now(), asked.name);
+  x.answer({.status = 204, .durable_at = outcome.durable_at});
 }
 
 void pause_schedule(RequestContext& x, const ScheduleName& asked) {
-  answer_done(x, asked.name, x.engine().pause_schedule(x.now(), asked.name));
+  found_schedule(x, asked.name);
+  x.engine().pause_schedule(x.now(), asked.name);
+  answer_schedule(x, asked.name);
 }
 
 void resume_schedule(RequestContext& x, const ScheduleName& asked) {
-  answer_done(x, asked.name, x.engine().resume_schedule(x.now(), asked.name));
+  found_schedule(x, asked.name);
+  x.engine().resume_schedule(x.now(), asked.name);
+  answer_schedule(x, asked.name);
 }
 
-// Puts its job now. The answer is that of a put.
+// Puts its job now. The answer is that of a put. A request that has put it before is answered again
+// though the schedule is gone or has changed since then.
 void trigger_schedule(RequestContext& x, const ScheduleName& asked) {
   x.require_room();
   auto once = once_of(x);
+  if (!once || !x.engine().knows_token(once->own_key)) found_schedule(x, asked.name);
   const auto batch = x.engine().trigger_schedule(x.now(), asked.name, order_of(once));
   if (!batch) throw no_such_schedule(asked.name);
   note_answer(once, *batch);
@@ -258,20 +315,28 @@ constexpr auto kScheduleRows = rows(
     operation<list_schedules, SchedulePage>("GET /v1/schedules", {Needs::kRead, Reach::kChecked},
                                             "Lists schedules by name."),
     operation<put_schedule, Schedule>("PUT /v1/schedules/{name}", {Needs::kPut, Reach::kChecked},
-                                      "Makes a schedule, or changes it.",
+                                      "Makes a schedule, or puts another in its place.",
                                       {.appends = Appends::kYes,
                                        .audited_as = "schedule:put",
-                                       .problems = "412 413 503",
-                                       .headers = "If-There If-None-There",
+                                       .problems = "413 503",
+                                       .headers = "If-Match If-None-There",
+                                       .answer_headers = kTold,
                                        .also = {201, "It is new.", &kShape<Schedule>}}),
-    operation<get_schedule>("GET /v1/schedules/{name}", {Needs::kRead, Reach::kSchedule},
-                            "Shows a schedule with its next five times.", {.problems = "404"}),
-    operation<pause_schedule>(
-        "POST /v1/schedules/{name}:pause", kPutSchedule, "What comes meanwhile is skipped.",
-        {.appends = Appends::kYes, .audited_as = "schedule:pause", .problems = "404"}),
-    operation<resume_schedule>(
-        "POST /v1/schedules/{name}:resume", kPutSchedule, "It fires again.",
-        {.appends = Appends::kYes, .audited_as = "schedule:resume", .problems = "404"}),
+    operation<get_schedule, Schedule>("GET /v1/schedules/{name}", {Needs::kRead, Reach::kSchedule},
+                                      "Shows a schedule with its next five times.", kShowsTagged),
+    operation<patch_schedule, Schedule>("PATCH /v1/schedules/{name}", kPutSchedule,
+                                        "Changes what it names, and keeps the rest (RFC 7396).",
+                                        {.appends = Appends::kYes,
+                                         .merges = true,
+                                         .audited_as = "schedule:patch",
+                                         .problems = "404 413 503",
+                                         .headers = "If-Match",
+                                         .answer_headers = kTold}),
+    operation<pause_schedule, Schedule>("POST /v1/schedules/{name}:pause", kPutSchedule,
+                                        "What comes meanwhile is skipped.",
+                                        changes("schedule:pause")),
+    operation<resume_schedule, Schedule>("POST /v1/schedules/{name}:resume", kPutSchedule,
+                                         "It fires again.", changes("schedule:resume")),
     operation<trigger_schedule, Job>("POST /v1/schedules/{name}:trigger", kPutSchedule,
                                      "Puts its job now.",
                                      {.appends = Appends::kYes,
@@ -279,11 +344,15 @@ constexpr auto kScheduleRows = rows(
                                       .audited_as = "schedule:trigger",
                                       .status = 201,
                                       .problems = "404 409 503",
+                                      .headers = "If-Match",
                                       .brief = &kShape<KnownJob>,
                                       .answer_headers = "Location ETag"}),
-    operation<delete_schedule>(
-        "DELETE /v1/schedules/{name}", kPutSchedule, "Deletes it. Its jobs stay.",
-        {.appends = Appends::kYes, .audited_as = "schedule:delete", .problems = "404"}));
+    operation<delete_schedule>("DELETE /v1/schedules/{name}", kPutSchedule,
+                               "Deletes it. Its jobs stay.",
+                               {.appends = Appends::kYes,
+                                .audited_as = "schedule:delete",
+                                .problems = "404",
+                                .headers = "If-Match"}));
 
 }  // namespace
 

@@ -85,7 +85,7 @@ inline constexpr std::array kNewScheduleFields = {
     field<&Of::spread, Of>("Each job is due later by up to this.",
                            {.most = queue::kMaxScheduleSpan, .usual = "0s"}),
     field<&Of::paused, Of>("It does not fire. Left out of a PUT: it stays as it is."),
-    field<&Of::job, Of>("What is put each time.")};
+    field<&Of::job, Of>("What is put each time.", {.needed = true})};
 template <>
 inline constexpr auto kFields<NewSchedule> = fields(kNewScheduleFields<NewSchedule>);
 

@@ -12,6 +12,7 @@
 #include "carillon/queue/engine.h"
 #include "server/api/names.h"
 #include "server/api/operations.h"
+#include "server/api/preconditions.h"
 #include "server/api/problem.h"
 #include "server/text/whole_number.h"
 
@@ -34,9 +35,41 @@ queue::TubeStats found_tube(RequestContext& x, const std::string& tube) {
 
 namespace {
 
+std::string settings_of(const queue::TubeSettings& settings);
+
+}  // namespace
+
+void require_tube_match(RequestContext& x, const std::string& tube) {
+  require_match(x.request, settings_of(x.engine().tube_settings(tube)), "the tube " + tube);
+}
+
+namespace {
+
+// What the tag of a tube is made of: its settings alone.
+std::string settings_of(const queue::TubeSettings& settings) {
+  queue::TubeStats bare;
+  bare.settings = settings;
+  return text_of(tube_of(bare));
+}
+
+std::string settings_of(const queue::GroupSettings& settings) {
+  return text_of(group_of("", "", {.jobs = {}, .settings = settings}));
+}
+
+// Answers with the tube after a change. The engine forgets at once a tube without settings that
+// nobody uses.
+void answer_tube(RequestContext& x, const std::string& tube) {
+  queue::TubeStats empty;
+  empty.name = tube;
+  const queue::TubeStats stats = x.engine().tube_stats(x.now(), tube).value_or(empty);
+  answer_tagged(x, tube_of(stats), settings_of(stats.settings));
+}
+
 void pause_for(RequestContext& x, const std::string& tube, queue::Millis duration) {
-  if (!x.engine().pause(x.now(), tube, duration)) throw no_such_tube(tube);
-  x.answer({.status = 204});
+  found_tube(x, tube);
+  require_tube_match(x, tube);
+  x.engine().pause(x.now(), tube, duration);
+  answer_tube(x, tube);
 }
 
 queue::TubeSettings changed(Reader& reader, const PatchTube& asked, queue::TubeSettings settings) {
@@ -193,39 +226,44 @@ Group group_of(std::string_view tube, std::string_view name, const queue::GroupS
 
 namespace {
 
-Tube get_tube(RequestContext& x, const TubeName& asked) {
-  return tube_of(found_tube(x, asked.tube));
+void get_tube(RequestContext& x, const TubeName& asked) {
+  const queue::TubeStats stats = found_tube(x, asked.tube);
+  answer_tagged(x, tube_of(stats), settings_of(stats.settings));
 }
 
 // Makes the tube if it does not exist.
 void patch_tube(RequestContext& x, const PatchTube& asked, Reader& reader) {
   const queue::TubeSettings settings = changed(reader, asked, x.engine().tube_settings(asked.tube));
   reader.throw_if_any();
+  if (!x.engine().tube_stats(x.now(), asked.tube))
+    require_no_match(x.request, "the tube " + asked.tube);
+  require_tube_match(x, asked.tube);
   x.engine().set_tube(x.now(), asked.tube, settings);
-  queue::TubeStats empty;
-  empty.name = asked.tube;
-  // The engine forgets at once a tube without settings that nobody uses.
-  answer(x, tube_of(x.engine().tube_stats(x.now(), asked.tube).value_or(empty)));
+  answer_tube(x, asked.tube);
 }
 
-Group get_group(RequestContext& x, const GroupName& asked) {
+void get_group(RequestContext& x, const GroupName& asked) {
   const auto stats = x.engine().group_stats(x.now(), asked.tube, asked.group);
   if (!stats)
     throw Problem(kNotFound, fmt::format("tube {} has no group {}", asked.tube, asked.group));
-  return group_of(asked.tube, asked.group, *stats);
+  answer_tagged(x, group_of(asked.tube, asked.group, *stats), settings_of(stats->settings));
 }
 
 void patch_group(RequestContext& x, const PatchGroup& asked, Reader& reader) {
   const auto stats = x.engine().group_stats(x.now(), asked.tube, asked.group);
+  const std::string what = fmt::format("the group {} of tube {}", asked.group, asked.tube);
   queue::GroupSettings settings = stats ? stats->settings : queue::GroupSettings();
+  stats ? require_match(x.request, settings_of(settings), what) : require_no_match(x.request, what);
   if (asked.weight.given) settings.weight = asked.weight.value.value_or(1);
   if (asked.limits.given && !asked.limits.value) settings.limits = {};
   if (asked.limits.value)
     reader.within("limits", [&] { apply(reader, *asked.limits.value, settings.limits); });
   reader.throw_if_any();
-  const queue::Sequence durable_at =
-      x.engine().set_group(x.now(), asked.tube, asked.group, settings);
-  x.answer({.status = 204, .durable_at = durable_at});
+  x.engine().set_group(x.now(), asked.tube, asked.group, settings);
+  // The engine forgets at once a group without settings that has no jobs.
+  const queue::GroupStats bare{.jobs = {}, .settings = settings};
+  const auto after = x.engine().group_stats(x.now(), asked.tube, asked.group).value_or(bare);
+  answer_tagged(x, group_of(asked.tube, asked.group, after), settings_of(settings));
 }
 
 void pause_tube(RequestContext& x, const PauseTube& asked) {
@@ -239,6 +277,7 @@ void resume_tube(RequestContext& x, const TubeName& asked) {
 // Like the command kick: kicks buried jobs, or delayed jobs if no job is buried.
 void kick_tube(RequestContext& x, const KickTube& asked) {
   found_tube(x, asked.tube);
+  require_tube_match(x, asked.tube);
   x.use_tube();
   kick(x, std::make_shared<queue::Kick>(queue::Kick{.bound = asked.max}));
 }
@@ -252,27 +291,44 @@ constexpr auto kTubeRows = rows(
     operation<list_groups, GroupPage>(
         "GET /v1/tubes/{tube}/groups", {Needs::kRead, Reach::kTube},
         "Lists the groups of a tube, in the order in which they came.", {.problems = "404"}),
-    operation<get_tube>("GET /v1/tubes/{tube}", {Needs::kRead, Reach::kTube},
-                        "Shows the counts and the settings of a tube.", {.problems = "404"}),
+    operation<get_tube, Tube>("GET /v1/tubes/{tube}", {Needs::kRead, Reach::kTube},
+                              "Shows the counts and the settings of a tube.", kShowsTagged),
     operation<patch_tube, Tube>(
         "PATCH /v1/tubes/{tube}", {Needs::kAdmin, Reach::kTube},
         "Changes the settings of a tube (RFC 7396), and makes the tube if it does not exist.",
-        {.appends = Appends::kYes, .audited_as = "tube:patch", .problems = "503"}),
-    operation<pause_tube>("POST /v1/tubes/{tube}:pause", {Needs::kAdmin, Reach::kTube},
-                          "No job goes out for a while. A restart ends a pause.",
-                          {.audited_as = "tube:pause", .problems = "404"}),
-    operation<resume_tube>("POST /v1/tubes/{tube}:resume", {Needs::kAdmin, Reach::kTube},
-                           "Jobs go out again.", {.audited_as = "tube:resume", .problems = "404"}),
-    operation<kick_tube, Kicked>(
-        "POST /v1/tubes/{tube}:kick", {Needs::kAdmin, Reach::kTube},
-        "Makes buried jobs ready, or delayed jobs if no job is buried.",
-        {.appends = Appends::kYes, .audited_as = "tube:kick", .problems = "404"}),
-    operation<get_group>("GET /v1/tubes/{tube}/groups/{group}", {Needs::kRead, Reach::kTube},
-                         "Shows a group that has jobs or settings.", {.problems = "404"}),
-    operation<patch_group>(
-        "PATCH /v1/tubes/{tube}/groups/{group}", {Needs::kAdmin, Reach::kTube},
-        "Changes the settings of a group (RFC 7396).",
-        {.appends = Appends::kYes, .audited_as = "group:patch", .problems = "503"}));
+        {.appends = Appends::kYes,
+         .audited_as = "tube:patch",
+         .problems = "503",
+         .headers = "If-Match",
+         .answer_headers = kTold}),
+    operation<pause_tube, Tube>("POST /v1/tubes/{tube}:pause", {Needs::kAdmin, Reach::kTube},
+                                "No job goes out for a while. A restart ends a pause.",
+                                {.audited_as = "tube:pause",
+                                 .problems = "404",
+                                 .headers = "If-Match",
+                                 .answer_headers = kTold}),
+    operation<resume_tube, Tube>("POST /v1/tubes/{tube}:resume", {Needs::kAdmin, Reach::kTube},
+                                 "Jobs go out again.",
+                                 {.audited_as = "tube:resume",
+                                  .problems = "404",
+                                  .headers = "If-Match",
+                                  .answer_headers = kTold}),
+    operation<kick_tube, Kicked>("POST /v1/tubes/{tube}:kick", {Needs::kAdmin, Reach::kTube},
+                                 "Makes buried jobs ready, or delayed jobs if no job is buried.",
+                                 {.appends = Appends::kYes,
+                                  .audited_as = "tube:kick",
+                                  .problems = "404",
+                                  .headers = "If-Match"}),
+    operation<get_group, Group>("GET /v1/tubes/{tube}/groups/{group}", {Needs::kRead, Reach::kTube},
+                                "Shows a group that has jobs or settings.", kShowsTagged),
+    operation<patch_group, Group>("PATCH /v1/tubes/{tube}/groups/{group}",
+                                  {Needs::kAdmin, Reach::kTube},
+                                  "Changes the settings of a group (RFC 7396).",
+                                  {.appends = Appends::kYes,
+                                   .audited_as = "group:patch",
+                                   .problems = "503",
+                                   .headers = "If-Match",
+                                   .answer_headers = kTold}));
 
 }  // namespace
 

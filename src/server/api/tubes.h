@@ -202,5 +202,7 @@ std::string outcome_of(const queue::Kick& kick);
 Problem no_such_tube(std::string_view tube);
 // Throws no_such_tube() if the tube does not exist.
 queue::TubeStats found_tube(RequestContext& x, const std::string& tube);
+// Throws Problem if the request's If-Match does not name the tube as it is.
+void require_tube_match(RequestContext& x, const std::string& tube);
 
 }  // namespace carillon::server

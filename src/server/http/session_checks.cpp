@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/api/preconditions.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/http/session.h"
@@ -83,6 +84,7 @@ Match Session::check(Request& request) {
   check_token(request, match);
   check_encoding(request);
   check_patch_type(request);
+  refuse_preconditions(request, match.route->operation);
   return match;
 }
 
