@@ -44,7 +44,7 @@ class SharedLog {
   // What has become of an append. If there is no failure: where the entry is, and its chain.
   struct Answer {
     std::optional<Failure> failure = {};
-    std::string why = {};  // of a failure, for people
+    std::string why = {};  // why it failed, for people
     Position position = 0;
     Chain chain = {};
   };
@@ -83,7 +83,7 @@ class SharedLog {
 
   // Reports a node, about once a second, and prepares the log for what will be appended meanwhile.
   virtual void report(const Node& node) = 0;
-  // Returns all that have ever been reported, in the order of their ids.
+  // Returns every node that was ever reported, by id.
   virtual std::vector<Node> nodes() = 0;
 
   // The entries before this position are not needed any more. Some may stay; the entry at the

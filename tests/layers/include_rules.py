@@ -35,9 +35,9 @@ BELOW = {
     "asio": {"wheel", "timer"},
     "base": set(),
     "queue": {"wheel", "base"},
-    "cluster": {"base"},
-    "server": {"base", "idle", "queue"},
-    "cli": {"base", "queue", "server"},
+    "cluster": {"base", "queue"},
+    "server": {"base", "idle", "queue", "cluster"},
+    "cli": {"base", "queue", "cluster", "server"},
 }
 
 ROOMS = {"queue": ("src/queue/engine/", "src/queue/store/")}

@@ -1,0 +1,142 @@
+#include "cluster/entry_codec.h"
+
+#include <openssl/evp.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "carillon/require.h"
+
+namespace carillon::cluster {
+
+static_assert(std::endian::native == std::endian::little, "numbers are written as they are");
+
+namespace {
+
+constexpr std::string_view kMagic = "CAR1";
+
+template <typename Number>
+void put(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+// Takes numbers from the front of `bytes`, and notes if they end too early.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <typename Number>
+  void get(Number& number) {
+    const std::string_view from = take(sizeof number);
+    if (good_) std::memcpy(&number, from.data(), sizeof number);
+  }
+  std::string_view take(std::size_t size) {
+    good_ = good_ && bytes_.size() >= size;
+    if (!good_) return {};
+    const std::string_view taken = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return taken;
+  }
+  bool good() const { return good_; }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  bool good_ = true;
+};
+
+template <typename Id>
+std::string bytes_of_id(const Id& id) {
+  std::string bytes;
+  put(bytes, id.high);
+  put(bytes, id.low);
+  return bytes;
+}
+
+}  // namespace
+
+void add_change(std::string& changes, std::string_view change) {
+  CARILLON_REQUIRE(change.size() <= std::numeric_limits<std::uint32_t>::max(), change.size());
+  put(changes, static_cast<std::uint32_t>(change.size()));
+  changes += change;
+}
+
+std::string encode_entry(const Entry& entry, std::string_view changes) {
+  std::string bytes(kMagic);
+  put(bytes, static_cast<std::uint8_t>(entry.kind));
+  bytes += bytes_of(entry.log);
+  put(bytes, entry.epoch);
+  bytes += bytes_of(entry.owner);
+  put(bytes, entry.first);
+  put(bytes, entry.end);
+  bytes += bytes_of(entry.before);
+  put(bytes, entry.utc);
+  return bytes.append(changes);
+}
+
+std::optional<Decoded> decode_entry(std::string_view bytes) {
+  Reader from(bytes);
+  if (from.take(kMagic.size()) != kMagic) return std::nullopt;
+  Decoded decoded;
+  Entry& entry = decoded.entry;
+  std::uint8_t kind = 0;
+  from.get(kind);
+  from.get(entry.log.high);
+  from.get(entry.log.low);
+  from.get(entry.epoch);
+  from.get(entry.owner.high);
+  from.get(entry.owner.low);
+  from.get(entry.first);
+  from.get(entry.end);
+  from.get(entry.before);
+  from.get(entry.utc);
+  while (from.good() && !from.at_end()) {
+    std::uint32_t size = 0;
+    from.get(size);
+    decoded.changes.push_back(from.take(size));
+  }
+  if (!from.good() || kind > static_cast<std::uint8_t>(Entry::Kind::kWindow)) return std::nullopt;
+  entry.kind = static_cast<Entry::Kind>(kind);
+  if (entry.end < entry.first || entry.end - entry.first != decoded.changes.size())
+    return std::nullopt;
+  return decoded;
+}
+
+Chain chain_after(const Chain& before, std::string_view bytes) {
+  Chain after = {};
+  unsigned size = 0;
+  static_assert(sizeof after == 32);
+  EVP_MD_CTX* const context = ::EVP_MD_CTX_new();
+  const bool hashed =
+      context != nullptr && ::EVP_DigestInit_ex(context, ::EVP_sha256(), nullptr) == 1 &&
+      ::EVP_DigestUpdate(context, before.data(), sizeof before) == 1 &&
+      ::EVP_DigestUpdate(context, bytes.data(), bytes.size()) == 1 &&
+      ::EVP_DigestFinal_ex(context, reinterpret_cast<unsigned char*>(after.data()), &size) == 1;
+  ::EVP_MD_CTX_free(context);
+  if (!hashed) throw std::runtime_error("SHA-256 is not to be had");
+  return after;
+}
+
+std::string bytes_of(const Chain& chain) {
+  return {reinterpret_cast<const char*>(chain.data()), sizeof chain};
+}
+
+Chain chain_of(std::string_view bytes) {
+  Chain chain = {};
+  CARILLON_REQUIRE(bytes.size() == sizeof chain, bytes.size());
+  std::memcpy(chain.data(), bytes.data(), sizeof chain);
+  return chain;
+}
+
+std::string bytes_of(const Owner& owner) {
+  return bytes_of_id(owner);
+}
+
+std::string bytes_of(const LogId& log) {
+  return bytes_of_id(log);
+}
+
+}  // namespace carillon::cluster
