@@ -2,57 +2,24 @@
 
 #include <openssl/evp.h>
 
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
 
 #include "carillon/require.h"
+#include "cluster/fixed_bytes.h"
 
 namespace carillon::cluster {
-
-static_assert(std::endian::native == std::endian::little, "numbers are written as they are");
 
 namespace {
 
 constexpr std::string_view kMagic = "CAR1";
 
-template <typename Number>
-void put(std::string& bytes, Number number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
-// Takes numbers from the front of `bytes`, and notes if they end too early.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-
-  template <typename Number>
-  void get(Number& number) {
-    const std::string_view from = take(sizeof number);
-    if (good_) std::memcpy(&number, from.data(), sizeof number);
-  }
-  std::string_view take(std::size_t size) {
-    good_ = good_ && bytes_.size() >= size;
-    if (!good_) return {};
-    const std::string_view taken = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return taken;
-  }
-  bool good() const { return good_; }
-  bool at_end() const { return bytes_.empty(); }
-
- private:
-  std::string_view bytes_;
-  bool good_ = true;
-};
-
 template <typename Id>
 std::string bytes_of_id(const Id& id) {
   std::string bytes;
-  put(bytes, id.high);
-  put(bytes, id.low);
+  put(bytes, id);
   return bytes;
 }
 
@@ -67,28 +34,26 @@ void add_change(std::string& changes, std::string_view change) {
 std::string encode_entry(const Entry& entry, std::string_view changes) {
   std::string bytes(kMagic);
   put(bytes, static_cast<std::uint8_t>(entry.kind));
-  bytes += bytes_of(entry.log);
+  put(bytes, entry.log);
   put(bytes, entry.epoch);
-  bytes += bytes_of(entry.owner);
+  put(bytes, entry.owner);
   put(bytes, entry.first);
   put(bytes, entry.end);
-  bytes += bytes_of(entry.before);
+  put(bytes, entry.before);
   put(bytes, entry.utc);
   return bytes.append(changes);
 }
 
 std::optional<Decoded> decode_entry(std::string_view bytes) {
-  Reader from(bytes);
+  FixedReader from(bytes);
   if (from.take(kMagic.size()) != kMagic) return std::nullopt;
   Decoded decoded;
   Entry& entry = decoded.entry;
   std::uint8_t kind = 0;
   from.get(kind);
-  from.get(entry.log.high);
-  from.get(entry.log.low);
+  from.get(entry.log);
   from.get(entry.epoch);
-  from.get(entry.owner.high);
-  from.get(entry.owner.low);
+  from.get(entry.owner);
   from.get(entry.first);
   from.get(entry.end);
   from.get(entry.before);

@@ -57,7 +57,7 @@ namespace carillon::cluster {
 // Counts the claims of a shard that were accepted, from 1. 0: nobody has claimed it yet.
 using Epoch = std::uint64_t;
 // Counts the changes in the log of a shard, from 1. The same as queue::LogNumber
-// (src/queue/store/log/log.h), which this layer does not include.
+// (include/carillon/queue/log.h), which this layer does not include.
 using LogNumber = std::uint64_t;
 // Where an entry is in the shared log, from 1. Only the order of positions matters here.
 using Position = std::uint64_t;

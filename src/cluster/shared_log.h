@@ -72,8 +72,8 @@ class SharedLog {
 
   // A node, as the others see it.
   struct Node {
-    std::uint64_t id = 0;      // of its data directory
-    Owner owner = {};          // of this start of the process
+    std::uint64_t id = 0;      // its data directory got it when it was made
+    Owner owner = {};          // its name since it was started
     std::string address = {};  // where its clients come in; as its operator has named it
     Position read = 0;         // how far its state has come
     Position flushed = 0;      // and how far its files have

@@ -83,6 +83,7 @@ PURE_BASE = {"base/text.h"}
 # <boost/asio.hpp>. A layer that is not listed uses none.
 THIRD_PARTY = {
     "queue": {"boost", "rocksdb"},
+    "cluster": {"libpq", "openssl"},
     "server": {"boost", "date", "fmt", "openssl", "spdlog"},
     "cli": {"boost", "CLI", "date", "fmt", "openssl", "spdlog"},
 }

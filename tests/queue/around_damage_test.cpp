@@ -50,7 +50,7 @@ class AroundDamageTest : public testing::Test {
           {.jobs = {{.before = {}, .after = job(id), .body = body}}, .tubes = {}, .watermarks = {}},
           bytes);
       state.apply(bytes, state.number() + 1);
-      if (id % 6'000 == 0) state.flush(0);
+      if (id % 6'000 == 0) state.flush({});
     }
   }
   static void TearDownTestSuite() { made_.reset(); }
@@ -253,7 +253,7 @@ TEST(LongKeysTest, AreGoneAroundInAFewHundredSeeks) {
                        bytes);
         state.apply(bytes, state.number() + 1);
       }
-      state.flush(0);
+      state.flush({});
       for (const auto at = state.scan(queue::kKeys, "k", end); at->Valid(); at->Next())
         whole.push_back(at->key().ToString());
     }
@@ -304,12 +304,12 @@ class SparseTable : public testing::Test {
     RocksState state(directory_ / "data", {});
     for (JobId id = 1; id <= kJobsBeneath; ++id)
       apply(state, {.before = {}, .after = job(id), .body = "body"});
-    state.flush(0);
+    state.flush({});
     for (JobId id = 50; id <= kJobsBeneath; id += 100) {
       apply(state, {.before = job(id), .after = {}, .body = {}});
       apply(state, {.before = job(id + 1), .after = changed(id + 1), .body = {}});
     }
-    state.flush(0);
+    state.flush({});
     fs::path sparse;
     for (const auto& file : fs::directory_iterator(directory_ / "data")) {
       if (!is_of("index", file.path())) continue;
@@ -367,7 +367,7 @@ TEST_F(SparseTable, HidesNoJobThatIsPutOrMovedOrEndsLater) {
   apply(state, {.before = job(200), .after = moved, .body = {}});
   apply(state, {.before = job(300), .after = {}, .body = {}});
   for (const bool is_flushed : {false, true}) {
-    if (is_flushed) state.flush(0);
+    if (is_flushed) state.flush({});
     const std::vector<JobRecord> jobs = due(state);
     EXPECT_EQ(jobs.size(), kJobsBeneath - kJobsBeneath / 100);
     const auto has = [&](const JobRecord& record) {

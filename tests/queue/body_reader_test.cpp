@@ -118,7 +118,7 @@ TEST_F(BodyReaderTest, AtHandIsWhatWasPutLately) {
 TEST_F(BodyReaderTest, WhatIsOnDiskAloneIsAtHandOnceItIsReadAhead) {
   put_many(1, 200);
   put(201, 100'000);
-  state.flush(0);
+  state.flush({});
   const std::array<JobId, 4> some = {1, 2, 100, 201};
   const auto is_at_hand = [this](JobId id) { return reader.at_hand(id).has_value(); };
   // The system keeps pages for a while that it is busy with; and it reads what it has just said
@@ -139,7 +139,7 @@ TEST_F(BodyReaderTest, WhatIsOnDiskAloneIsAtHandOnceItIsReadAhead) {
 // As the owner and the thread that reads what is not at hand do.
 TEST_F(BodyReaderTest, TwoThreadsReadAtOnce) {
   put_many(1, 4'000);
-  state.flush(0);
+  state.flush({});
   forget_files();
   std::thread other([this] {
     for (JobId id = 1; id <= 4'000; ++id) expect_stored(id);
@@ -159,7 +159,7 @@ TEST_F(BodyReaderTest, AlwaysReadsWhatIsStored) {
   std::vector<JobId> at(3);
   for (int step = 0; step < 20'000; ++step) {
     const std::uint64_t what = random() % 20;
-    if (random() % 1'000 == 0) state.flush(0);
+    if (random() % 1'000 == 0) state.flush({});
     if (stored.size() < 100 || what == 0) {
       for (int i = 0; i < 50; ++i)
         put(next++, random() % 30 == 0 ? kLarge[random() % kLarge.size()] : random() % 300);
@@ -184,7 +184,7 @@ TEST_F(BodyReaderTest, ReadsAgainWhatFailsItsChecksum) {
   if (!FlippedReads::can_flip()) GTEST_SKIP() << "a sanitizer replaces pread()";
   put(1, 100);
   put(2, 20'000);
-  state.flush(0);
+  state.flush({});
   for (const JobId id : {JobId{1}, JobId{2}}) {
     for (int skip = 0; skip < 100; ++skip) {
       forget_files();
@@ -202,7 +202,7 @@ TEST_F(BodyReaderTest, WhatFailsItsChecksumIsNotAtHand) {
   if (!FlippedReads::can_flip()) GTEST_SKIP() << "a sanitizer replaces pread()";
   put(1, 100);
   put(2, 20'000);
-  state.flush(0);
+  state.flush({});
   for (const JobId id : {JobId{1}, JobId{2}}) {
     expect_stored(id);  // so it is in the page cache
     for (int skip = 0; skip < 100; ++skip) {
@@ -218,7 +218,7 @@ TEST_F(BodyReaderTest, WhatFailsItsChecksumIsNotAtHand) {
 TEST_F(BodyReaderTest, WhatFailsItsChecksumTwiceIsDamaged) {
   if (!FlippedReads::can_flip()) GTEST_SKIP() << "a sanitizer replaces pread()";
   put(1, 20'000);
-  state.flush(0);
+  state.flush({});
   expect_stored(1);
   const FlippedReads flips(0, 100);
   EXPECT_THROW(reader.read(1), StoreDamage);

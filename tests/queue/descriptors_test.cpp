@@ -57,7 +57,7 @@ TEST_P(LogDescriptors, AreFewHoweverManySegments) {
     }
     EXPECT_GT(files(directory.path(), ""), 30U);
     log.sync();
-    log.trim(150);
+    log.trim({.number = 150});
     const std::size_t made = files(directory.path(), "");
     for (int n = 200; n < 300; ++n) {
       log.append(change, [](LogNumber) {});
@@ -68,7 +68,7 @@ TEST_P(LogDescriptors, AreFewHoweverManySegments) {
   }
   LocalLog log(held, kIdentity, options);
   LogNumber found = 150;
-  log.read({.number = 150, .chain = {}}, [&](LogNumber number, std::string_view bytes) {
+  log.read({.number = 150}, [&](LogNumber number, std::string_view bytes) {
     EXPECT_EQ(number, ++found);
     EXPECT_EQ(bytes, change);
   });

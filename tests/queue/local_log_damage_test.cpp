@@ -172,11 +172,11 @@ TEST_F(LocalLogTest, AStartWritesNothingToAnyFile) {
 TEST_F(LocalLogTest, ARecordThatDoesNotContinueTheOneBeforeIsRefused) {
   auto log = open();
   append_durable(*log, 100, 3);
-  const LogPosition three{.number = 3, .chain = log->chain()};
+  const LogPosition three{.number = 3, .mark = *log->mark()};
   log.reset();
   EXPECT_EQ(complaint(three, 0), "");
-  const LogPosition other{.number = 3, .chain = *three.chain + 1};
-  for (const LogPosition& position : {other, LogPosition{.number = 2, .chain = three.chain}})
+  const LogPosition other{.number = 3, .mark = mark_of(*chain_of(three.mark) + 1)};
+  for (const LogPosition& position : {other, LogPosition{.number = 2, .mark = three.mark}})
     EXPECT_NE(complaint(position, 0).find("is of another history"), std::string::npos);
 }
 

@@ -38,7 +38,7 @@ class LocalLogTest : public ::testing::Test {
     return open_what_is_there(after, writes, boot);
   }
   std::unique_ptr<LocalLog> open(LogNumber after = 0, LogWrites writes = LogWrites::kDurable) {
-    return open({.number = after, .chain = {}}, writes);
+    return open({.number = after}, writes);
   }
   std::unique_ptr<LocalLog> open_what_is_there(const LogPosition& after, LogWrites writes,
                                                std::uint64_t boot) {
@@ -54,7 +54,7 @@ class LocalLogTest : public ::testing::Test {
   }
 
   std::string complaint(LogNumber after = 0, std::uint64_t boot = 0) {
-    return complaint({.number = after, .chain = {}}, boot);
+    return complaint({.number = after}, boot);
   }
   std::string complaint(const LogPosition& after, std::uint64_t boot) {
     try {

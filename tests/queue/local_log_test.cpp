@@ -89,7 +89,7 @@ TEST_F(LocalLogTest, ASegmentWhoseChangesWereTrimmedIsUsedAgain) {
   std::size_t most = 0;
   for (int n = 0; n < 500; ++n) {
     append_durable(*log, 2 * kBlock);
-    if (n % 20 == 19) log->trim(log->last());
+    if (n % 20 == 19) log->trim({.number = log->last()});
     most = std::max(most, files().size());
   }
   EXPECT_LE(most, 7U) << "500 records of 3 blocks each, of which 20 are needed at a time";
@@ -100,7 +100,7 @@ TEST_F(LocalLogTest, ASegmentWhoseChangesWereTrimmedIsUsedAgain) {
 TEST_F(LocalLogTest, GivesBackTheSegmentsThatAreFree) {
   auto log = open();
   append_durable(*log, 2 * kBlock, 100);
-  log->trim(log->last());
+  log->trim({.number = log->last()});
   EXPECT_GT(files().size(), 10U);
   log->give_back();
   EXPECT_LE(files().size(), 3U) << "the one that is open, and one or two free ones";
@@ -117,7 +117,7 @@ TEST_F(LocalLogTest, ASegmentThatAnAppendNeedsIsNotGivenBack) {
     log->give_back();
     log->sync();
     log->give_back();
-    if (number % 20 == 0) log->trim(number);
+    if (number % 20 == 0) log->trim({.number = number});
   }
   open(180);
   expect_found(181, 200);
@@ -128,7 +128,7 @@ TEST_F(LocalLogTest, ASegmentOfItsOwnSizeIsDeletedWhenItWasTrimmed) {
   append_durable(*log, 10 * kSegment);
   append_durable(*log, kSegment / 2);
   EXPECT_EQ(files().size(), 2U);
-  log->trim(log->last());
+  log->trim({.number = log->last()});
   for (const fs::path& file : files()) {
     // The log's thread makes the next segment, and renames it then.
     if (file.extension() == ".new") continue;
@@ -163,7 +163,7 @@ TEST_F(LocalLogTest, AFullLogRefusesWithoutHavingChanged) {
   }
   EXPECT_EQ(log->last(), last);
   EXPECT_EQ(log->sync(), last) << "it is refused, not broken";
-  log->trim(last);
+  log->trim({.number = last});
   EXPECT_EQ(append(*log, kSegment / 2), last + 1);
   EXPECT_EQ(log->sync(), last + 1);
 }
@@ -206,7 +206,7 @@ TEST_F(LocalLogTest, RandomHistoriesWithCrashesKeepWhatWasDurable) {
           case 2:
             if (random() % 4 != 0) break;
             trimmed = durable;
-            log->trim(trimmed);
+            log->trim({.number = trimmed});
             if (random() % 2 == 0) log->give_back();
             break;
           default: {
@@ -230,7 +230,7 @@ TEST_F(LocalLogTest, OneThreadAppendsWhileAnotherSyncs) {
   });
   for (LogNumber n = 0; n < kChanges; ++n) {
     append(*log, 20 + n % 700);
-    if (n % 500 == 0) log->trim(durable);
+    if (n % 500 == 0) log->trim({.number = durable});
   }
   syncing.join();
   const LogNumber last = log->last();

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
+#include "carillon/queue/log.h"
 #include "queue/numbered_jobs.h"
-#include "queue/store/log/log.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {
@@ -51,9 +51,9 @@ class LogElsewhere final : public Log {
   bool is_shared() const override { return true; }
   void write() override {}
   std::string failure() const override { return {}; }
-  std::uint32_t chain() const override { return 0; }
+  std::optional<std::string> mark() const override { return "mark"; }
   LogNumber last() const override { return last_; }
-  void trim(LogNumber) override {}
+  void trim(const LogPosition&) override {}
   std::size_t bytes() const override { return 0; }
   bool has_room() const override { return true; }
   void give_back() override {}
@@ -69,7 +69,7 @@ class LogElsewhere final : public Log {
 class LogsElsewhere final : public LogSource {
  public:
   explicit LogsElsewhere(Elsewhere& holds) : holds_(holds) {}
-  void make(const base::Directory&, std::uint64_t) const override {}
+  std::string make(const base::Directory&, std::uint64_t) const override { return {}; }
   std::unique_ptr<Log> open(const base::Directory&, std::uint64_t) const override {
     return std::make_unique<LogElsewhere>(holds_);
   }

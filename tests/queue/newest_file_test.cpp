@@ -229,11 +229,10 @@ class RandomLog : public NewestFileTest {
     side.log = std::make_unique<LocalLog>(
         side.held, kIdentity, LocalLogOptions{.segment_bytes = kSegment, .writes = side.writes});
     LogNumber next = side.trimmed + 1;
-    side.log->read({.number = side.trimmed, .chain = {}},
-                   [&](LogNumber number, std::string_view change) {
-                     ASSERT_EQ(number, next++);
-                     ASSERT_EQ(change, text(number, change.size()));
-                   });
+    side.log->read({.number = side.trimmed}, [&](LogNumber number, std::string_view change) {
+      ASSERT_EQ(number, next++);
+      ASSERT_EQ(change, text(number, change.size()));
+    });
     ASSERT_GE(side.log->last(), side.durable);
     side.durable = side.log->last();
   }
@@ -251,7 +250,7 @@ class RandomLog : public NewestFileTest {
       case 3:
         if (side.durable == side.trimmed) break;
         side.trimmed += random_() % (side.durable - side.trimmed + 1);
-        log.trim(side.trimmed);
+        log.trim({.number = side.trimmed});
         break;
       default:
         append(log, random_() % (kSegment / 2));
@@ -265,7 +264,7 @@ class RandomLog : public NewestFileTest {
     const base::Directory held(at.path().string());
     try {
       LocalLog log(held, kIdentity, {.segment_bytes = kSegment});
-      log.read({.number = side.trimmed, .chain = {}}, [](LogNumber, std::string_view) {});
+      log.read({.number = side.trimmed}, [](LogNumber, std::string_view) {});
       return log.last() < side.durable ? "lost" : "";
     } catch (const StoreError& why) {
       return why.what();

@@ -22,7 +22,8 @@ using LogPreconditionsDeathTest = LocalLogTest;
 TEST_F(LogPreconditionsDeathTest, OnlyWhatIsDurableIsTrimmed) {
   const auto log = open();
   append(*log, 100);
-  EXPECT_DEATH(log->trim(1), "trim\\(\\) requires: number <= durable_; number = 1, durable_ = 0");
+  EXPECT_DEATH(log->trim({.number = 1}),
+               "trim\\(\\) requires: number <= durable_; number = 1, durable_ = 0");
 }
 
 TEST_F(LogPreconditionsDeathTest, ALogIsReadOnce) {

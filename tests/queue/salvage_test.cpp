@@ -275,7 +275,7 @@ TEST_F(StoreCheckSalvage, AnEmptyTableIsSparse) {
       encode_changes({.jobs = {{{}, job(id), body}}, .tubes = {}, .watermarks = {}}, bytes);
       state.apply(bytes, state.number() + 1);
     }
-    state.flush(0);
+    state.flush({});
   }
   std::uint64_t largest = 0;
   for (const auto& file : fs::directory_iterator(data())) {

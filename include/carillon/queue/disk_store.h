@@ -73,7 +73,7 @@ class DiskStore final : public Store, public DueEstimates {
   // Opens the store in the directory at `path`, and makes both if they are not there. Throws
   // StoreError, with one line that names the directory.
   explicit DiskStore(const std::string& path, const DiskStoreOptions& options = {});
-  // The same with a log from elsewhere (src/queue/store/log/log.h) instead of files in the
+  // The same with a log from elsewhere (include/carillon/queue/log.h) instead of files in the
   // directory; the options of those files are not used.
   DiskStore(const std::string& path, const DiskStoreOptions& options, const LogSource& logs);
   // Calls close(), and ignores errors: to see them, call close() before.

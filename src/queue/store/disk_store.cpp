@@ -93,6 +93,7 @@ struct DiskStore::Impl {
   bool nearly_too_much() const;
   void begin_flush();
   void require_durable();
+  std::string mark() const;
   void tell_damage() const;
   std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
 };
@@ -103,9 +104,14 @@ struct DiskStore::Impl {
 LogNumber DiskStore::Impl::replay() {
   log->read(state.flushed_position(), [this](LogNumber number, std::string_view change) {
     state.apply(change, number);
-    if (state.unflushed() > options.recent) state.flush(log->chain());
+    if (state.unflushed() <= options.recent) return;
+    const auto mark = log->mark();
+    if (!mark) return;
+    state.flush(*mark);
+    // It may be read for as long as another server owns it.
+    if (log->is_shared()) log->trim(state.flushed_position());
   });
-  log->trim(state.flushed());
+  log->trim(state.flushed_position());
   if (state.unflushed() > options.recent / 8) begin_flush();
   return log->last();
 }
@@ -127,7 +133,7 @@ void DiskStore::close() {
     sync();
     if (impl_->state.number() > impl_->state.flushed()) {
       impl_->require_durable();
-      impl_->state.flush(impl_->log->chain());
+      impl_->state.flush(impl_->mark());
     }
   } catch (const std::exception&) {
     // If the sync failed or the disk is broken, failure() says so. Otherwise a log of its own has
@@ -260,7 +266,7 @@ void DiskStore::Impl::resume_if_stopped() {
   if (!state.stopped()) return;
   await_checkpoint();
   require_durable();
-  state.resume(log->chain());
+  state.resume(mark());
 }
 
 // There is no flush while files are linked for a checkpoint.
@@ -290,7 +296,8 @@ void DiskStore::Impl::go_on_flushing() {
 }
 
 void DiskStore::Impl::trim() {
-  if (state.flushed() != trimmed) log->trim(trimmed = state.flushed());
+  if (std::exchange(trimmed, state.flushed()) != state.flushed())
+    log->trim(state.flushed_position());
 }
 
 bool DiskStore::Impl::is_making_checkpoint() const {
@@ -335,9 +342,16 @@ void DiskStore::Impl::require_durable() {
     throw StoreError(state.message("is not as its log: it must be opened anew"));
 }
 
+// REQUIRES: everything that was applied is durable in the log.
+std::string DiskStore::Impl::mark() const {
+  const std::optional<std::string> mark = log->mark();
+  CARILLON_REQUIRE(mark.has_value());
+  return *mark;
+}
+
 void DiskStore::Impl::begin_flush() {
   require_durable();
-  state.begin_flush(log->chain());
+  state.begin_flush(mark());
 }
 
 // --- Checkpoints.

@@ -101,7 +101,7 @@ void Salvage::erase(Family family, std::string_view key) {
 void Salvage::write() {
   to_.apply(bytes_, to_.number() + 1);
   begin_change(bytes_);
-  if (to_.unflushed() > DiskStoreOptions().recent) to_.flush(0);
+  if (to_.unflushed() > DiskStoreOptions().recent) to_.flush(mark_of(0));
 }
 
 // Pointers come before records, which are judged by them.
@@ -196,7 +196,7 @@ void Salvage::apply(std::string_view change) {
     if (!old_tubes_.empty() && entry.family == kMeta && entry.key.starts_with(kTubeKeys))
       old_tubes_.erase(tube_of_key(entry.key));
   });
-  if (to_.unflushed() > DiskStoreOptions().recent) to_.flush(0);
+  if (to_.unflushed() > DiskStoreOptions().recent) to_.flush(mark_of(0));
 }
 
 void Salvage::each(Family family,
@@ -389,7 +389,7 @@ void Salvage::raise_watermarks() {
 // them.
 void Salvage::finish() {
   write();
-  to_.flush(0);
+  to_.flush(mark_of(0));
   LocalLog::make(to_.files(), to_.identity(), to_.flushed_position());
   if (const int error = to_.files().sync(); error != 0)
     throw StoreError(to_.message(std::string("cannot be synced: ") + std::strerror(error)));

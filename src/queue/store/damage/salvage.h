@@ -25,10 +25,10 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/queue/log.h"
 #include "carillon/queue/store_check.h"
 #include "queue/store/damage/offline_state.h"
 #include "queue/store/log/change_codec.h"
-#include "queue/store/log/log.h"
 #include "queue/store/state/record_keys.h"
 #include "queue/store/state/rocks_state.h"
 

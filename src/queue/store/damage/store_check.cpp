@@ -163,14 +163,23 @@ struct States {
   }
   const OfflineState* hidden() const { return beneath ? &*beneath : nullptr; }
 
-  // What RocksState has written under the key, or as much of it as can be read.
-  template <typename Plain>
-  Plain plain(std::string_view key) const {
+  // What RocksState has written under the key, as far as it can be read.
+  std::string written(std::string_view key) const {
     auto value = all.get(kMeta, key).bytes;
     if (!value && beneath) value = beneath->get(kMeta, key).bytes;
-    Plain plain{};
-    if (value && value->size() == sizeof plain) std::memcpy(&plain, value->data(), sizeof plain);
-    return plain;
+    return value.value_or("");
+  }
+
+  std::uint64_t identity() const {
+    const std::string written = this->written(RocksState::kIdentityKey);
+    std::uint64_t identity = 0;
+    if (written.size() == sizeof identity) std::memcpy(&identity, written.data(), sizeof identity);
+    return identity;
+  }
+
+  LogPosition position() const {
+    return RocksState::position_of(written(RocksState::kPositionKey))
+        .value_or(LogPosition{.mark = mark_of(0)});
   }
 };
 
@@ -231,15 +240,13 @@ constexpr const char* kAllChangesLost =
 // that the state has does no harm, if none of them is missing.
 void read_changes(const std::string& path, const WorkDirectory& work, const States& states,
                   const Log::Each& each, StoreReport& report) {
-  const auto stored = states.plain<RocksState::StoredPosition>(RocksState::kPositionKey);
-  auto identity = states.plain<std::uint64_t>(RocksState::kIdentityKey);
+  std::uint64_t identity = states.identity();
   if (identity == 0) identity = identity_of_log(base::Directory(path));
   const base::Directory directory(mend_log(path, work.log(), identity, report.damages));
-  LogPosition start{.number = stored.number, .chain = stored.chain};
+  LogPosition start = states.position();
   if (!states.all.get(kMeta, RocksState::kPositionKey).is_sure) {
     LogReader first(directory, identity, 0);
-    if (!first.used().empty())
-      start = {.number = first.used().front().first() - 1, .chain = std::nullopt};
+    if (!first.used().empty()) start = {.number = first.used().front().first() - 1, .mark = {}};
     first.read(start, [](LogNumber, std::string_view) {});
     add_damages(report, first.damage());
     if (!first.damage().empty()) {

@@ -63,7 +63,7 @@ void LocalLog::make(const base::Directory& directory, std::uint64_t identity,
   segment.begin({.life = random_life(),
                  .serial = 1,
                  .first = after.number + 1,
-                 .before = after.chain.value_or(0)});
+                 .before = chain_of(after.mark).value_or(0)});
   segment.write_header();
   NewestFile::make(directory, identity, newest_of(segment));
 }
@@ -116,10 +116,10 @@ void LocalLog::take_over(LogReader& reader) {
   last_serial_ = used_.back().serial();
 }
 
-std::uint32_t LocalLog::chain() const {
-  if (reader_ != nullptr) return reader_->chain();
+std::optional<std::string> LocalLog::mark() const {
+  if (reader_ != nullptr) return mark_of(reader_->chain());
   const Lock lock(mutex_);
-  return chain_;
+  return mark_of(chain_);
 }
 
 // --- The thread that appends.
@@ -278,7 +278,8 @@ std::size_t LocalLog::bytes() const {
 }
 
 // The last segment that holds a record is never trimmed: it says which change was durable.
-void LocalLog::trim(LogNumber number) {
+void LocalLog::trim(const LogPosition& flushed) {
+  const LogNumber number = flushed.number;
   Segments odd;
   begin_thread();
   {

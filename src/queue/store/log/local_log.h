@@ -40,7 +40,7 @@
 #include <vector>
 
 #include "base/directory.h"
-#include "queue/store/log/log.h"
+#include "carillon/queue/log.h"
 #include "queue/store/log/log_reader.h"
 #include "queue/store/log/log_segment.h"
 #include "queue/store/log/log_window.h"
@@ -74,9 +74,9 @@ class LocalLog final : public Log {
   LogNumber sync() override;
   void write() override;
   std::string failure() const override;
-  std::uint32_t chain() const override;
+  std::optional<std::string> mark() const override;
   LogNumber last() const override;
-  void trim(LogNumber number) override;
+  void trim(const LogPosition& flushed) override;
   std::size_t bytes() const override;
 
   // False while a segment is being made, or the open window is being written.
@@ -162,8 +162,9 @@ class LocalLogs final : public LogSource {
  public:
   explicit LocalLogs(const LocalLogOptions& options) : options_(options) {}
 
-  void make(const base::Directory& directory, std::uint64_t identity) const override {
-    LocalLog::make(directory, identity, {.chain = 0});
+  std::string make(const base::Directory& directory, std::uint64_t identity) const override {
+    LocalLog::make(directory, identity, {});
+    return mark_of(0);
   }
   std::unique_ptr<Log> open(const base::Directory& directory,
                             std::uint64_t identity) const override {

@@ -3,6 +3,7 @@
 #include "queue/store/log/log_reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <system_error>
@@ -134,11 +135,26 @@ void LogReader::compare(const NewestFile::Segment& newest) const {
                      serial(used_.back()));
 }
 
+std::string mark_of(std::uint32_t chain) {
+  std::string mark(8, '\0');  // the last four bytes are not used
+  std::memcpy(mark.data(), &chain, sizeof chain);
+  return mark;
+}
+
+std::optional<std::uint32_t> chain_of(std::string_view mark) {
+  if (mark.empty()) return std::nullopt;
+  if (mark.size() != mark_of(0).size())
+    throw StoreError("the log lies elsewhere: this is the directory of a node of a cluster");
+  std::uint32_t chain = 0;
+  std::memcpy(&chain, mark.data(), sizeof chain);
+  return chain;
+}
+
 void LogReader::read(const LogPosition& start, const Log::Each& each) {
   CARILLON_REQUIRE(!has_read_, start.number);
   has_read_ = true;
   start_ = last_ = start.number;
-  chain_ = start.chain;
+  chain_ = chain_of(start.mark);
   if (used_.empty()) {
     damaged("the log in " + directory_.path() + " is gone: there is no file jobs-N.data of it, " +
             "and these files hold the newest jobs");

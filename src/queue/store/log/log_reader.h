@@ -2,7 +2,7 @@
 //
 //   const base::Directory directory("carillon-data");
 //   LogReader reader(directory, identity, boot);
-//   reader.read({.number = 100, .chain = 0xabc},
+//   reader.read({.number = 100, .mark = mark_of(0xabc)},
 //               [](LogNumber number, std::string_view change) { ... });     // 101, 102, ...
 //   if (!reader.damage().empty()) ...
 //
@@ -31,14 +31,22 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/directory.h"
-#include "queue/store/log/log.h"
+#include "carillon/queue/log.h"
 #include "queue/store/log/log_segment.h"
 #include "queue/store/log/newest_file.h"
 
 namespace carillon::queue {
+
+// The mark of a log in files (Log::mark()): the checksum of the last record. Each record contains
+// the checksum of the record before, so it stands for all changes up to there. 0: there is no such
+// record.
+std::string mark_of(std::uint32_t chain);
+// Returns nothing if the mark is empty. Throws StoreError if it is not of a log in files.
+std::optional<std::uint32_t> chain_of(std::string_view mark);
 
 class LogReader {
  public:

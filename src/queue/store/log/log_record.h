@@ -21,7 +21,7 @@
 #include <string>
 #include <string_view>
 
-#include "queue/store/log/log.h"
+#include "carillon/queue/log.h"
 
 namespace carillon::queue {
 

@@ -29,8 +29,8 @@
 
 #include "base/directory.h"
 #include "base/file_descriptor.h"
+#include "carillon/queue/log.h"
 #include "carillon/queue/store.h"
-#include "queue/store/log/log.h"
 #include "queue/store/log/log_record.h"
 
 namespace carillon::queue {

@@ -27,8 +27,8 @@
 #include <thread>
 
 #include "carillon/queue/disk_store.h"
+#include "carillon/queue/log.h"
 #include "carillon/require.h"
-#include "queue/store/log/log.h"
 #include "queue/store/state/rocks_state.h"
 
 namespace carillon::queue {

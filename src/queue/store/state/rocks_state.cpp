@@ -137,13 +137,13 @@ void RocksState::check_bodies() {
 void RocksState::make(const LogSource& logs) {
   std::random_device random;
   const std::uint64_t identity = (std::uint64_t{random()} << 32) | random();
-  logs.make(directory_.files(), identity);
+  const std::string mark = logs.make(directory_.files(), identity);
   WriteBatch batch;
   batch.Put(family(kMeta), slice(kFormatKey), format_name()).PermitUncheckedError();
   batch.Put(family(kMeta), slice(kIdentityKey), slice(raw_bytes(identity))).PermitUncheckedError();
   if (const Status status = database().Write(without_log(), &batch); !status.ok())
     throw error("cannot be made", status);
-  flush(0);
+  flush(mark);
 }
 
 // --- Applying.
@@ -218,14 +218,15 @@ bool RocksState::behind() const {
   return true;
 }
 
-void RocksState::begin_flush(std::uint32_t chain) {
+void RocksState::begin_flush(std::string_view mark) {
   CARILLON_REQUIRE(!flushing_, number_);
-  begin_flush(chain, false);
+  begin_flush(mark, false);
 }
 
-void RocksState::begin_flush(std::uint32_t chain, bool wait) {
-  const StoredPosition position{.number = number_, .chain = chain};
-  small_.insert_or_assign(std::string(kPositionKey), raw_bytes(position));
+void RocksState::begin_flush(std::string_view mark, bool wait) {
+  std::string position(raw_bytes(number_));
+  position += mark;
+  small_.insert_or_assign(std::string(kPositionKey), std::move(position));
   write_small_records();
   rocksdb::FlushOptions options;
   options.wait = wait;
@@ -242,9 +243,9 @@ void RocksState::begin_flush(std::uint32_t chain, bool wait) {
 // After a failure RocksDB's own wait may last for ever, or end before anything is written. So poll
 // the number in the files. If it is the right one already, as when the files are new, use RocksDB's
 // wait.
-void RocksState::flush(std::uint32_t chain) {
+void RocksState::flush(std::string_view mark) {
   troubles_->await_resume(database());
-  begin_flush(chain, number_ == flushed());
+  begin_flush(mark, number_ == flushed());
   while (flushing()) {
     if (const auto why = broken()) throw StoreError(message("cannot be written: " + *why));
     if (stopped()) throw error("cannot be written", troubles_->cause());
@@ -271,21 +272,26 @@ LogPosition RocksState::position_in_files() const {
   std::string value;
   const Status status = database().Get(options, family(kMeta), slice(kPositionKey), &value);
   if (!status.ok() && !status.IsNotFound()) throw error("cannot be read", status);
-  StoredPosition position;
-  if (value.size() != sizeof position)
-    throw StoreError(message("is damaged: the number of its last change is broken"));
-  std::memcpy(&position, value.data(), sizeof position);
-  return {.number = position.number, .chain = position.chain};
+  const auto position = position_of(value);
+  if (!position) throw StoreError(message("is damaged: the number of its last change is broken"));
+  return *position;
+}
+
+std::optional<LogPosition> RocksState::position_of(std::string_view value) {
+  LogNumber number = 0;
+  if (value.size() < sizeof number) return std::nullopt;
+  std::memcpy(&number, value.data(), sizeof number);
+  return LogPosition{.number = number, .mark = std::string(value.substr(sizeof number))};
 }
 
 bool RocksState::stopped() const {
   return troubles_->stopped();
 }
 
-void RocksState::resume(std::uint32_t chain) {
+void RocksState::resume(std::string_view mark) {
   if (const Status status = troubles_->resume(database()); !status.ok())
     throw error("cannot be written", status);
-  begin_flush(chain, false);  // RocksDB has just flushed more than the number in its files says
+  begin_flush(mark, false);  // RocksDB has just flushed more than the number in its files says
 }
 
 bool RocksState::resuming() const {

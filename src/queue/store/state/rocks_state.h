@@ -6,9 +6,9 @@
 //   });
 //   ...
 //   state.apply(bytes, number);                // visible; only in memory
-//   if (enough) state.begin_flush(log.chain());    // REQUIRES: what was applied is durable there
+//   if (enough) state.begin_flush(mark);        // REQUIRES: what was applied is durable there
 //   ...
-//   log.trim(state.flushed());
+//   log.trim(state.flushed_position());
 //
 // RocksDB has no log of its own here. A change is applied to its memtables. A flush writes all
 // families at once, with the number of the last change, so its files are the state after that
@@ -41,10 +41,10 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/queue/log.h"
 #include "carillon/queue/store.h"
 #include "queue/store/damage/around_damage.h"
 #include "queue/store/damage/tables_apart.h"
-#include "queue/store/log/log.h"
 #include "queue/store/state/data_directory.h"
 #include "queue/store/state/flush_watch.h"
 #include "queue/store/state/record_keys.h"
@@ -59,11 +59,8 @@ class RocksState {
   // Records of the directory itself, in kMeta.
   static constexpr std::string_view kIdentityKey = "i";  // identity:u64
   static constexpr std::string_view kPositionKey = "n";
-  struct StoredPosition {
-    LogNumber number = 0;
-    std::uint32_t chain = 0;
-    std::uint32_t zero = 0;
-  };
+  // Its value is number:u64 mark. Returns nothing if it is shorter.
+  static std::optional<LogPosition> position_of(std::string_view value);
 
   // Opens the state in the directory. Makes both and their log if they are not there. Throws
   // StoreError, with one line that names the directory.
@@ -91,9 +88,9 @@ class RocksState {
   // StoreError if compactions fail.
   bool behind() const;
   // Begins to write all that was applied to files, by another thread. Throws StoreError. REQUIRES:
-  // everything that was applied is durable in the log, whose chain() is `chain`; no other flush is
+  // everything that was applied is durable in the log, whose mark() is `mark`; no other flush is
   // under way.
-  void begin_flush(std::uint32_t chain);
+  void begin_flush(std::string_view mark);
   // Returns true from begin_flush() until the files are durable.
   bool flushing();
   // The number of the last change that is durable in files.
@@ -104,14 +101,14 @@ class RocksState {
   bool save_space(bool save) { return space_saver_->save(save); }
   // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush(),
   // but another flush may be under way.
-  void flush(std::uint32_t chain);
+  void flush(std::string_view mark);
 
   // Returns true if a flush has failed for a reason that may pass, such as a lack of space or
   // descriptors. Nothing can be applied until resume().
   bool stopped() const;
   // Another thread tries to go on. Throws StoreError if it cannot, or cannot yet: then call it
   // again. REQUIRES: as begin_flush(), because what was applied is flushed.
-  void resume(std::uint32_t chain);
+  void resume(std::string_view mark);
   // Returns true if that thread is at work: resume() throws until it has ended.
   bool resuming() const;
   // Checks whether the directory is still at its path. If not, the state is broken.
@@ -179,7 +176,7 @@ class RocksState {
   void open(const DiskStoreOptions& options);
   void check_format(const LogSource& logs);
   void check_bodies();
-  void begin_flush(std::uint32_t chain, bool wait);
+  void begin_flush(std::string_view mark, bool wait);
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end, rocksdb::ReadTier tier) const;
   std::unique_ptr<rocksdb::Iterator> iterator(Family family, const rocksdb::Slice& end,

@@ -1,20 +1,21 @@
 // Log: the order of all changes of one queue, and the only thing that must be durable before a
 // reply leaves.
 //
-//   log.read(state.position(), [&](LogNumber number, std::string_view change) { ... });
+//   log.read(state.flushed_position(), [&](LogNumber number, std::string_view change) { ... });
 //   ...
 //   log.append(change, [&](LogNumber number) { state.apply(number, change); });      // visible
 //   ...
 //   log.sync();                                   // the window is one record, and durable
 //   ...
-//   log.trim(state.flushed());                    // the state has these changes in its own files
+//   log.trim(state.flushed_position());           // the state has these changes in its own files
 //
 // Changes are numbered from 1, without a gap, through the whole life of a log. The changes that are
 // appended between two syncs are a *window*; a window becomes one record: a crash keeps all of it
 // or nothing.
 //
 // A store gets its log from a LogSource, and does not know where a record is durable: LocalLog
-// (local_log.h) keeps it in files.
+// (src/queue/store/log/local_log.h) keeps it in files, and ClusterLog
+// (src/cluster/cluster_log.h) in an engine that several servers read.
 #pragma once
 
 #include <cstddef>
@@ -26,17 +27,20 @@
 #include <string_view>
 #include <vector>
 
-#include "base/directory.h"
+namespace carillon::base {
+class Directory;
+}
 
 namespace carillon::queue {
 
 // Counts the changes of one log from 1. 0: before the first.
 using LogNumber = std::uint64_t;
 
-// A place in a log. The chain tells one history of the log from another.
+// A place in a log.
 struct LogPosition {
-  LogNumber number = 0;                // the last change before it
-  std::optional<std::uint32_t> chain;  // Log::chain() of that change; nothing: not known
+  LogNumber number = 0;  // the last change before it
+  // Log::mark() as of that change. Empty: not known.
+  std::string mark = {};
 };
 
 // Thread safety: one thread appends, reads and trims; sync() and write() may be called by any
@@ -52,8 +56,9 @@ class Log {
   virtual ~Log() = default;
 
   // Calls `each` for every change behind `after`, in order. Throws StoreError if one is missing
-  // that was durable, or if `after` is of another history. REQUIRES: it is called once, before
-  // anything is appended; `after` is not below the last trim.
+  // that was durable, or if `after` is of another history. A shared log goes on until this server
+  // owns it. REQUIRES: it is called once, before anything is appended; `after` is not below the
+  // last trim.
   virtual void read(const LogPosition& after, const Each& each) = 0;
 
   // Adds a change to the open window and returns its number. Before it does so, and when the log is
@@ -77,17 +82,18 @@ class Log {
   // Returns why sync() and write() throw from now on, or an empty string. Any thread may call it.
   virtual std::string failure() const = 0;
 
-  // The checksum of the record with the last change that was read, or that is durable: each record
-  // contains the checksum of the record before, so it stands for all changes up to there. 0: there
-  // is no such record. REQUIRES: no write() or sync() is under way.
-  virtual std::uint32_t chain() const = 0;
+  // What tells the history up to the last change that was read, or that is durable, from any other:
+  // a flush of the state stores it with the number of that change, and read() compares it. None: no
+  // flush may begin now, because only a part of a window was read. REQUIRES: no write() or sync()
+  // is under way.
+  virtual std::optional<std::string> mark() const = 0;
 
   // The number of the last change that was appended.
   virtual LogNumber last() const = 0;
 
-  // The changes up to `number` are never read again; their space may be used anew. REQUIRES: they
-  // are durable.
-  virtual void trim(LogNumber number) = 0;
+  // The changes up to `flushed` are never read again by this server; their space may be used anew.
+  // REQUIRES: they are durable.
+  virtual void trim(const LogPosition& flushed) = 0;
 
   // How many bytes the changes take that were not trimmed, on the medium and in the open window.
   virtual std::size_t bytes() const = 0;
@@ -110,8 +116,8 @@ class LogSource {
   virtual ~LogSource() = default;
 
   // Makes the log of a new store, durably. `directory` is the store's, and `identity` a random
-  // number of the store. Throws StoreError.
-  virtual void make(const base::Directory& directory, std::uint64_t identity) const = 0;
+  // number of the store. Returns the mark before the first change. Throws StoreError.
+  virtual std::string make(const base::Directory& directory, std::uint64_t identity) const = 0;
   // Opens the log that was made so. `directory` must outlive it. Throws StoreError.
   virtual std::unique_ptr<Log> open(const base::Directory& directory,
                                     std::uint64_t identity) const = 0;

@@ -1,0 +1,89 @@
+#include "cluster/reporter.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "carillon/queue/store.h"
+
+namespace carillon::cluster {
+
+Position not_needed_before(const std::vector<SharedLog::Node>& nodes) {
+  std::vector<Position> flushed;
+  for (const SharedLog::Node& node : nodes) {
+    if (node.silent_for <= kHolds) flushed.push_back(node.flushed);
+  }
+  if (flushed.size() < 2) return 0;
+  std::sort(flushed.begin(), flushed.end(), std::greater<>());
+  return flushed[1];
+}
+
+Reporter::Reporter(const std::function<std::unique_ptr<SharedLog>()>& connect, SharedLog::Node me,
+                   std::function<void(const std::string& line)> say)
+    : log_(connect()), say_(std::move(say)), me_(std::move(me)), thread_([this] { run(); }) {}
+
+Reporter::~Reporter() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Reporter::set(const Progress& progress) {
+  const std::lock_guard lock(mutex_);
+  progress_ = progress;
+  me_.read = progress.read;
+  me_.flushed = progress.flushed;
+}
+
+std::optional<std::int64_t> Reporter::skew() const {
+  const std::lock_guard lock(mutex_);
+  return skew_;
+}
+
+unsigned Reporter::before_me() const {
+  const std::lock_guard lock(mutex_);
+  return before_me_;
+}
+
+void Reporter::run() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    lock.unlock();
+    try {
+      report();
+      if (std::exchange(is_silent_, false)) say_("this node reports itself again");
+    } catch (const queue::StoreError& error) {
+      if (!std::exchange(is_silent_, true))
+        say_(std::string("this node cannot report itself to the others: ") + error.what());
+    }
+    lock.lock();
+    changed_.wait_for(lock, kEvery, [this] { return ending_; });
+  }
+}
+
+void Reporter::report() {
+  std::unique_lock lock(mutex_);
+  const SharedLog::Node me = me_;
+  const Progress progress = progress_;
+  lock.unlock();
+  const std::int64_t skew = log_->skew();
+  log_->report(me);
+  const std::vector<SharedLog::Node> nodes = log_->nodes();
+  const auto before = std::count_if(nodes.begin(), nodes.end(), [&](const SharedLog::Node& node) {
+    return node.id < me.id && node.owner != progress.owner && node.silent_for <= kHolds;
+  });
+  lock.lock();
+  skew_ = skew;
+  before_me_ = static_cast<unsigned>(before);
+  lock.unlock();
+  if (const Position before_this = not_needed_before(nodes);
+      progress.owns && before_this > trimmed_) {
+    log_->trim(before_this);
+    trimmed_ = before_this;
+  }
+}
+
+}  // namespace carillon::cluster

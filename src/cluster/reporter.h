@@ -1,0 +1,82 @@
+// The thread in which a node tells the others about itself, and hears of them: how far it is in the
+// log, how far its clock is off, and from where on the log is not needed any more.
+//
+//   Reporter reporter(connect, {.id = identity, .owner = me, .address = "a:11300"}, say);
+//   reporter.set({.read = 900, .flushed = 700, .owns = true});
+//   if (const auto skew = reporter.skew()) …
+//
+// It has a connection of its own, so that nothing of this delays an append.
+//
+// Thread safety: any thread may call any method.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cluster/shared_log.h"
+
+namespace carillon::cluster {
+
+// How long a node may be silent and still count as one that holds what it has flushed.
+inline constexpr std::chrono::milliseconds kHolds{10'000};
+
+// Returns the position before which the log is not needed: two nodes have what is before it in
+// their files. 0 if fewer than two report.
+Position not_needed_before(const std::vector<SharedLog::Node>& nodes);
+
+class Reporter {
+ public:
+  static constexpr std::chrono::milliseconds kEvery{500};
+
+  struct Progress {
+    Position read = 0;
+    Position flushed = 0;
+    Owner owner = {};   // who owns the shard, as far as this node has read
+    bool owns = false;  // this node does; then it trims the log
+  };
+
+  Reporter(const std::function<std::unique_ptr<SharedLog>()>& connect, SharedLog::Node me,
+           std::function<void(const std::string& line)> say);
+  // Takes as long as a call to the log may.
+  ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+  void set(const Progress& progress);
+
+  // This machine's UTC less that of the log's engine, in ms. None: it was never measured.
+  std::optional<std::int64_t> skew() const;
+  // How many of the other followers that report come before this one, by their ids.
+  unsigned before_me() const;
+
+ private:
+  void run();
+  void report();
+
+  const std::unique_ptr<SharedLog> log_;
+  const std::function<void(const std::string& line)> say_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Protected by mutex_:
+  SharedLog::Node me_;
+  Progress progress_;
+  std::optional<std::int64_t> skew_;
+  unsigned before_me_ = 0;
+  bool ending_ = false;
+
+  Position trimmed_ = 0;    // used by the thread alone
+  bool is_silent_ = false;  // the last report could not be made
+
+  std::thread thread_;
+};
+
+}  // namespace carillon::cluster
