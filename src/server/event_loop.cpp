@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/role.h"
 #include "server/beanstalk/session.h"
 #include "server/http/session.h"
 #include "server/net/clock.h"
@@ -38,6 +39,7 @@ constexpr std::int64_t kQuantum = 300'000;
 constexpr std::int64_t kRound = 5'000'000;
 // While a checkpoint is made, or clients wait for room, the store is asked about it this often.
 constexpr std::uint64_t kStorePollNs = 5'000'000;
+constexpr std::uint64_t kBeatNs = cluster::Role::kBeat * 1'000'000;
 // A log that lies elsewhere may take a second to say that it is unavailable.
 constexpr queue::QuickSync kNeverInPlace{.alone = {}, .among = {}};
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
@@ -93,6 +95,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       stalls_(timeouts_, options.max_connections, read_mono),
       max_connections_(options.max_connections),
       http_names_(options.http_names),
+      beats_(options.cluster.has_value()),
       line_(kQuantum, kRound),
       memory_warnings_(options.engine),
       pusher_(
@@ -140,6 +143,7 @@ EventLoop::~EventLoop() {
 EventLoop::End EventLoop::run() {
   await_signal();
   service_.refuses_puts(read_clocks());  // logs it if the disk is nearly full
+  if (beats_) next_beat_ns_ = read_mono();
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
   while (!failed_ && !deposed_ && (!stopping_ || !pusher_.is_idle())) turn();
@@ -235,8 +239,9 @@ bool EventLoop::engine_has_work() const {
 std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto engine = engine_.next_wakeup();
   const auto stalls = stalls_.next_wakeup();
-  const std::uint64_t soonest = std::min({engine.value_or(UINT64_MAX), stalls.value_or(UINT64_MAX),
-                                          service_.feed().next_wakeup(), service_.next_save()});
+  const std::uint64_t soonest =
+      std::min({engine.value_or(UINT64_MAX), stalls.value_or(UINT64_MAX),
+                service_.feed().next_wakeup(), service_.next_save(), next_beat_ns_});
   const Barrier* const barrier = service_.barrier();
   const bool waits_for_store = !waiting_for_store_.empty() || service_.long_changes().has_work() ||
                                pusher_.has_work() || (barrier != nullptr && barrier->is_wanted());
@@ -294,10 +299,17 @@ void EventLoop::deliver(std::uint64_t until_ns) {
   }
 }
 
-// Runs when the commands of the turn have run.
+// Runs when the commands of the turn have run. In a cluster it is also the beat by which the other
+// nodes know that this one lives.
 void EventLoop::append_barrier() {
   const Barrier* const barrier = service_.barrier();
-  if (barrier == nullptr || !barrier->is_wanted()) return;
+  if (barrier == nullptr) return;
+  const std::uint64_t now = read_mono();
+  const bool is_quiet = engine_.last_sequence() == requested_;
+  if (beats_ && !is_quiet) next_beat_ns_ = now + kBeatNs;
+  const bool beat_is_due = beats_ && is_quiet && now >= next_beat_ns_;
+  if (!barrier->is_wanted() && !beat_is_due) return;
+  if (beats_) next_beat_ns_ = now + kBeatNs;
   try {
     engine_.append_barrier();
   } catch (const queue::Deposed& error) {

@@ -102,6 +102,8 @@ class EventLoop final : private Connection::Owner {
   };
   // Serves until then.
   End run();
+  // Returns true if a signal has told it to end.
+  bool stopping() const { return stopping_; }
 
  private:
   // From Connection::Owner:
@@ -177,6 +179,7 @@ class EventLoop final : private Connection::Owner {
   StallWatch stalls_;
   std::size_t max_connections_;
   std::vector<std::string> http_names_;
+  const bool beats_;  // it is a node of a cluster
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
   // Connections that have commands to be carried out.
@@ -214,6 +217,8 @@ class EventLoop final : private Connection::Owner {
   MemoryWarnings memory_warnings_;
   push::Pusher pusher_;
   queue::Sequence requested_ = 0;  // a sync was requested up to here
+  // In a cluster an append is due then, whatever clients do.
+  std::uint64_t next_beat_ns_ = UINT64_MAX;
   // The last member: its thread calls back until it is destroyed.
   queue::GroupCommit commit_;
 };

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,23 +35,47 @@
 namespace carillon::server {
 namespace {
 
-// Blocks the signals that EventLoop handles, so that one that comes during the start waits for the
-// loop instead of killing the process.
+// Blocks the signals that EventLoop handles, so that one that comes while there is no loop waits
+// for it instead of killing the process.
 class SignalsHeldBack {
  public:
   SignalsHeldBack() {
-    sigset_t held;
-    ::sigemptyset(&held);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::sigaddset(&held, signal);
+    const sigset_t held = handled();
     ::pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   SignalsHeldBack(const SignalsHeldBack&) = delete;
   SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
   ~SignalsHeldBack() { release(); }
 
+  void hold() {
+    const sigset_t held = handled();
+    ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
+  }
   void release() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
+  // Waits that long for a signal that ends the process, which must be held back. Returns false if
+  // one has come.
+  static bool none_within(std::chrono::milliseconds time) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+    const timespec until{.tv_sec = seconds.count(),
+                         .tv_nsec = std::chrono::nanoseconds(time - seconds).count()};
+    const sigset_t ending = of({SIGTERM, SIGINT});
+    const int signal = ::sigtimedwait(&ending, nullptr, &until);
+    if (signal < 0) return true;
+    spdlog::info("stopping (SIG{}); another node owns the jobs", ::sigabbrev_np(signal));
+    return false;
+  }
+
  private:
+  static sigset_t of(std::initializer_list<int> signals) {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (const int signal : signals) ::sigaddset(&set, signal);
+    return set;
+  }
+
+  static sigset_t handled() { return of({SIGTERM, SIGINT, SIGHUP, SIGUSR1}); }
+
   sigset_t before_;
 };
 
@@ -108,20 +133,13 @@ std::uint64_t number_of_boot(std::string id) {
   return number;
 }
 
-std::unique_ptr<queue::DiskStore> open_store(const std::optional<std::string>& directory,
-                                             const queue::SyncPolicy& sync,
-                                             const MemoryShares& memory, std::size_t open_files) {
-  if (!directory) return nullptr;
-  const queue::DiskStoreOptions options{
-      .recent = memory.recent,
-      .read_cache = memory.read_cache,
-      .max_open_files = open_files,
-      .durable_writes = sync.mode == queue::SyncPolicy::Mode::kAlways,
-      .boot = number_of_boot(boot_id())};
-  auto store = std::make_unique<queue::DiskStore>(*directory, options);
-  for (const std::string& line : store->dropped()) spdlog::warn("{}", line);
-  store->on_damage([](const std::string& line) { spdlog::error("{}", line); });
-  return store;
+queue::DiskStoreOptions store_options(const ServerOptions& options, const MemoryShares& memory,
+                                      std::size_t open_files) {
+  return {.recent = memory.recent,
+          .read_cache = memory.read_cache,
+          .max_open_files = open_files,
+          .durable_writes = options.sync.mode == queue::SyncPolicy::Mode::kAlways,
+          .boot = number_of_boot(options.engine.boot)};
 }
 
 std::string describe(const queue::SyncPolicy& sync) {
@@ -145,7 +163,8 @@ void log_start(const ServerOptions& options, const queue::Engine& engine,
   const queue::EngineStats stats = engine.stats();
   const queue::JobCounts& jobs = stats.jobs;
   spdlog::info("carillon {}: data in {}, {}; found {} jobs in {} tubes, in {} ms", CARILLON_VERSION,
-               *options.data_dir, describe(options.sync),
+               *options.data_dir,
+               options.cluster ? "which follows a shared log" : describe(options.sync),
                jobs.ready + jobs.delayed + jobs.reserved + jobs.buried, stats.tubes,
                std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
   if (const std::string why = data_exposure(*options.data_dir); !why.empty())
@@ -223,76 +242,130 @@ void check_reach(const std::vector<ListeningSocket>& sockets, const ServerOption
   }
 }
 
+// What a server has from its start to its end, however often it serves.
+struct Process {
+  ServerOptions options;  // fitted to the limits of this machine
+  DescriptorShares shares;
+  MemoryShares memory;
+  std::optional<Tokens> tokens;
+  std::optional<TlsContext> tls;
+  SignalsHeldBack signals;
+};
+
+// Opens the store, serves until the loop ends, and closes the store. `sockets` listen already,
+// unless a node must own its shard first. Returns the exit code; none if another node owns it now.
+std::optional<int> serve(Process& process, std::vector<ListeningSocket> sockets,
+                         const cluster::ClusterOptions* cluster) {
+  ServerOptions options = process.options;
+  const auto start = std::chrono::steady_clock::now();
+  queue::MemoryStore in_memory;
+  std::optional<queue::DiskStore> on_disk;
+  if (options.data_dir) {
+    const auto how = store_options(options, process.memory, process.shares.open_files);
+    if (cluster != nullptr) {
+      on_disk.emplace(*options.data_dir, how, cluster::ClusterLogs(*cluster));
+    } else {
+      on_disk.emplace(*options.data_dir, how);
+    }
+    for (const std::string& line : on_disk->dropped()) spdlog::warn("{}", line);
+    on_disk->on_damage([](const std::string& line) { spdlog::error("{}", line); });
+  } else {
+    options.beanstalk.stored = [&in_memory] { return in_memory.bytes(); };
+    options.beanstalk.max_stored = process.memory.stored;
+  }
+  queue::Store& store = on_disk ? static_cast<queue::Store&>(*on_disk) : in_memory;
+  std::optional<queue::Scrubber> scrubber;
+  if (on_disk && options.scrub > 0) {
+    scrubber.emplace(*options.data_dir, queue::ScrubberOptions{.bytes_per_second = options.scrub},
+                     [](const std::string& line) { spdlog::error("{}", line); });
+    options.beanstalk.scrubber = &*scrubber;
+    on_disk->on_damage([&scrubber](const std::string& line) {
+      scrubber->note_damage(line);
+      spdlog::error("{}", line);
+    });
+  }
+  for (ListeningSocket& socket : sockets) socket.listen();
+  const std::vector<Listening> listening = describe(sockets);
+  EventLoop loop(store, std::move(sockets), options, on_disk ? &*on_disk : nullptr,
+                 process.tokens ? &*process.tokens : nullptr,
+                 process.tls ? &*process.tls : nullptr);
+  process.signals.release();
+  log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
+  if (process.tls) log_certificate(*process.tls);
+  announce(listening, options);
+  const EventLoop::End end = loop.run();
+  process.signals.hold();
+  if (end == EventLoop::End::kDeposed && !loop.stopping()) return std::nullopt;
+  if (end != EventLoop::End::kSignal || !close(store)) return 1;
+  spdlog::info("stopped");
+  return 0;
+}
+
+// Serves while it owns the shard, and follows otherwise.
+int run_node(Process& process, std::vector<ListeningSocket> sockets) {
+  const ServerOptions& options = process.options;
+  const cluster::ClusterOptions cluster{
+      .connect = options.cluster->connect,
+      .address = options.cluster->address.empty() ? to_string(sockets.front().bound())
+                                                  : options.cluster->address,
+      .wait = SignalsHeldBack::none_within,
+      .say = [](const std::string& line) { spdlog::warn("{}", line); }};
+  try {
+    for (;; sockets = bind_sockets(options)) {
+      spdlog::info("carillon {}: follows the shared log, as {}", CARILLON_VERSION, cluster.address);
+      if (const auto code = serve(process, std::move(sockets), &cluster)) return *code;
+    }
+  } catch (const cluster::FollowingEnded&) {
+    return 0;
+  }
+}
+
 }  // namespace
 
 int run_server(const ServerOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk, by EFBIG
-  SignalsHeldBack signals;
+  Process process;
   const std::size_t limit = raise_descriptor_limit();
-  const DescriptorShares shares =
-      share_descriptors(limit, options.max_connections, options.data_dir.has_value());
+  process.shares = share_descriptors(limit, options.max_connections, options.data_dir.has_value());
   std::vector<ListeningSocket> sockets = bind_sockets(options);
   check_reach(sockets, options);
   if (options.user) become(*options.user);
-  std::optional<Tokens> tokens;
-  if (options.tokens) tokens.emplace(*options.tokens);
-  std::optional<TlsContext> tls;
-  if (options.tls) tls.emplace(*options.tls);
-  // Listens before the store is opened, so that early clients wait instead of being refused.
-  for (ListeningSocket& socket : sockets) socket.listen();
+  if (options.tokens) process.tokens.emplace(*options.tokens);
+  if (options.tls) process.tls.emplace(*options.tls);
+  // Listens before the store is opened, so that early clients wait instead of being refused. A node
+  // that follows would let them wait for too long.
+  if (!options.cluster) {
+    for (ListeningSocket& socket : sockets) socket.listen();
+  }
 
-  if (shares.connections < options.max_connections) {
+  if (process.shares.connections < options.max_connections) {
     spdlog::warn(
         "at most {} connections instead of {}: the process may have {} descriptors (see ulimit -n)",
-        shares.connections, options.max_connections, limit);
+        process.shares.connections, options.max_connections, limit);
   }
   const std::uint64_t most_memory = options.memory.value_or(memory_limit() / 2);
   const MemoryShares memory = share_memory(most_memory, options.data_dir.has_value());
   MemoryReserve reserve;
-  queue::MemoryStore in_memory;
-  ServerOptions fitted = options;
+  process.memory = memory;
+  process.options = options;
+  ServerOptions& fitted = process.options;
   fitted.beanstalk.memory = memory.connections;
   fitted.beanstalk.reserve = &reserve;
-  fitted.beanstalk.tokens = tokens ? &*tokens : nullptr;
+  fitted.beanstalk.tokens = process.tokens ? &*process.tokens : nullptr;
   fitted.engine.memory_is_short = [&reserve] { return reserve.is_used(); };
   fitted.engine.max_loaded = memory.loaded;
   fitted.engine.max_reserved = memory.reserved;
   fitted.engine.max_tubes = memory.tubes;
   fitted.engine.max_schedule_bytes = memory.schedules;
-  fitted.max_connections = shares.connections;
-  fitted.push.sockets = shares.pushes;
+  fitted.max_connections = process.shares.connections;
+  fitted.push.sockets = process.shares.pushes;
   fitted.beanstalk.durable = options.data_dir.has_value();
   fitted.engine.boot = boot_id();
-  if (!options.data_dir) {
-    fitted.beanstalk.stored = [&in_memory] { return in_memory.bytes(); };
-    fitted.beanstalk.max_stored = memory.stored;
-  }
 
   try {
-    const auto start = std::chrono::steady_clock::now();
-    const auto on_disk = open_store(options.data_dir, options.sync, memory, shares.open_files);
-    queue::Store& store = on_disk ? static_cast<queue::Store&>(*on_disk) : in_memory;
-    std::optional<queue::Scrubber> scrubber;
-    if (on_disk && options.scrub > 0) {
-      scrubber.emplace(*options.data_dir, queue::ScrubberOptions{.bytes_per_second = options.scrub},
-                       [](const std::string& line) { spdlog::error("{}", line); });
-      fitted.beanstalk.scrubber = &*scrubber;
-      on_disk->on_damage([&scrubber](const std::string& line) {
-        scrubber->note_damage(line);
-        spdlog::error("{}", line);
-      });
-    }
-    const std::vector<Listening> listening = describe(sockets);
-    EventLoop loop(store, std::move(sockets), fitted, on_disk.get(), tokens ? &*tokens : nullptr,
-                   tls ? &*tls : nullptr);
-    signals.release();
-    log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
-    if (tls) log_certificate(*tls);
-    announce(listening, options);
-    if (loop.run() != EventLoop::End::kSignal || !close(store)) return 1;
-    spdlog::info("stopped");
-    return 0;
+    if (options.cluster) return run_node(process, std::move(sockets));
+    return serve(process, std::move(sockets), nullptr).value_or(1);
   } catch (const queue::StoreError& error) {
     throw base::StartError(error.what());
   }

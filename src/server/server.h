@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "base/start_error.h"
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
+#include "cluster/cluster_log.h"
 #include "server/net/listening_socket.h"
 #include "server/net/tls_context.h"
 #include "server/push/push_options.h"
@@ -39,6 +41,14 @@ inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(
 // While the disk is slow, up to three times DiskStoreOptions::recent (64 MiB) waits for a flush.
 // The log has these changes, and keeps them until the flush is done, now or after the next start.
 inline constexpr std::uint64_t kMinFreeDisk = 256 << 20;
+
+// The server is a node of a cluster: it serves while it owns the shard, and follows otherwise.
+struct ClusterMembership {
+  // Makes a way to the shared log (ClusterOptions::connect).
+  std::function<std::unique_ptr<cluster::SharedLog>()> connect;
+  // Where clients and other nodes reach this one. Empty: at the first address where it listens.
+  std::string address = {};
+};
 
 struct ServerOptions {
   // Where to listen, unless systemd passes sockets.
@@ -85,6 +95,8 @@ struct ServerOptions {
   bool allow_plaintext = false;
   // The user to become once the sockets are bound.
   std::optional<std::string> user;
+  // None: the server has its jobs alone. REQUIRES: data_dir, and SyncPolicy::always().
+  std::optional<ClusterMembership> cluster;
   // Called with the addresses once connections are served.
   std::function<void(const std::vector<Address>& beanstalk, const std::vector<Address>& http)>
       on_listening;
@@ -94,6 +106,8 @@ struct ServerOptions {
 // StartError. After SIGUSR1 every put is answered DRAINING. Sets SIGPIPE and SIGXFSZ to be ignored.
 // At SIGHUP the tokens and the certificate are read again. Without both SIGHUP is like SIGTERM,
 // unless it was ignored at the start.
+// A node of a cluster listens only while it owns the shard; when it is deposed, it closes all
+// connections and follows.
 int run_server(const ServerOptions& options);
 
 }  // namespace carillon::server
