@@ -27,6 +27,11 @@ Owner random_owner() {
   return {.high = draw(), .low = draw()};
 }
 
+// A copy of the directory at another address is another node.
+std::uint64_t node_id(std::uint64_t identity, const std::string& address) {
+  return identity ^ chain_after({}, address)[0];
+}
+
 UtcMs utc_now() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<UtcMs>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
@@ -48,8 +53,10 @@ ClusterLog::ClusterLog(const ClusterOptions& options, std::uint64_t identity)
     : options_(options),
       me_(random_owner()),
       log_(options.connect()),
-      reporter_(options.connect, {.id = identity, .owner = me_, .address = options.address},
-                options.say) {}
+      reporter_(
+          options.connect,
+          {.id = node_id(identity, options.address), .owner = me_, .address = options.address},
+          options.say) {}
 
 // --- Following.
 
@@ -97,6 +104,8 @@ bool ClusterLog::follow(const Each& each) {
     take(stored, each);
     if (role_->owns() || !failure_.empty()) return true;
   }
+  // While there is more to read, the owner was not silent.
+  if (!entries.empty()) last_tick_ = options_.now();
   tick();
   if (to_send_) send();
   report_progress();
@@ -276,6 +285,14 @@ void ClusterLog::report_progress() {
                  .flushed = flushed_,
                  .owner = role_->mark().owner,
                  .owns = role_->owns()});
+}
+
+// If the claim does not arrive, a follower claims after a while.
+void ClusterLog::leave() {
+  const Lock lock(role_mutex_);
+  if (!role_->owns() || role_->calls() || uncommitted_changes_ > 0 || !deposed_.empty()) return;
+  obey(role_->resign());
+  send();
 }
 
 // --- For the store.

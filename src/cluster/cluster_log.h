@@ -71,6 +71,7 @@ class ClusterLog final : public queue::Log {
   queue::LogNumber sync() override;
   bool is_shared() const override { return true; }
   void write() override { sync(); }
+  void leave() override;
   std::string failure() const override;
   std::optional<std::string> mark() const override;
   queue::LogNumber last() const override;

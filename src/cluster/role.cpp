@@ -266,6 +266,13 @@ Actions Role::ran() {
   return append_if_due();
 }
 
+Actions Role::resign() {
+  CARILLON_REQUIRE(owns() && !calls() && !in_flight_);
+  Actions actions = claim();
+  actions.append->owner = {};
+  return actions;
+}
+
 Ticket Role::ticket() const {
   return in_flight_ && !obeys(Rule::kBarrier) ? sent_ : sent_ + 1;
 }

@@ -70,7 +70,8 @@ using Millis = std::uint64_t;
 // Milliseconds since 1970-01-01T00:00:00Z.
 using UtcMs = std::uint64_t;
 
-// A node: 128 random bits, new at each start of the process.
+// A node: 128 random bits, new at each start of the process. All 0: nobody. An owner that ends
+// claims the next epoch for nobody, so that a follower claims at once.
 struct Owner {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -217,8 +218,8 @@ class Role {
  public:
   // An owner appends at least this often.
   static constexpr Millis kBeat = 500;
-  // A follower that hears nothing for this long claims: the first one after kSilence, each further
-  // one kStep later, so that two rarely claim at once.
+  // A follower that hears nothing for this long claims: the first one after kSilence (after
+  // kRetry, if the owner has left), each further one kStep later, so that two rarely claim at once.
   static constexpr Millis kSilence = 2'000;
   static constexpr Millis kStep = 300;
   // An owner whose last commit was this long ago refuses new commands.
@@ -271,6 +272,10 @@ class Role {
   Actions ran();
   Ticket ticket() const;
 
+  // Asks for the claim by which an owner leaves. What it appends after this claim never counts.
+  // REQUIRES: owns(), !calls(), and every window that was appended counts.
+  Actions resign();
+
   // Report that the state is open again, as it was flushed. REQUIRES: phase() == kDropping.
   Actions reopened(const Mark& flushed);
 
@@ -310,7 +315,10 @@ class Role {
 
   bool obeys(Rule rule) const { return seat_.broken != rule; }
   bool may_own() const { return clock_ == Clock::kRight || !obeys(Rule::kClock); }
-  Millis silence() const { return kSilence + kStep * seat_.before_me; }
+  bool owner_has_left() const { return mark_.epoch > 0 && mark_.owner == Owner{}; }
+  Millis silence() const {
+    return (owner_has_left() ? kRetry : kSilence) + kStep * seat_.before_me;
+  }
   Millis patience() const;
 
   Actions judge(const Entry& entry);

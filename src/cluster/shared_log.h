@@ -72,7 +72,7 @@ class SharedLog {
 
   // A node, as the others see it.
   struct Node {
-    std::uint64_t id = 0;      // its data directory got it when it was made
+    std::uint64_t id = 0;      // the same after each start
     Owner owner = {};          // its name since it was started
     std::string address = {};  // where its clients come in; as its operator has named it
     Position read = 0;         // how far its state has come

@@ -32,7 +32,8 @@ using Fault = LogInMemory::Fault;
 class Node {
  public:
   explicit Node(LogInMemory& log)
-      : options_{.connect = [&log] { return std::make_unique<LogInMemoryClient>(log); },
+      : log_(log),
+        options_{.connect = [&log] { return std::make_unique<LogInMemoryClient>(log); },
                  .address = "127.0.0.1:1",
                  .wait =
                      [this](milliseconds time) {
@@ -46,11 +47,18 @@ class Node {
   // Returns when the node owns the shard.
   void open() { store_.emplace(directory_ / "data", kSmall, ClusterLogs(options_)); }
   // As a kill: what was not synced is lost.
-  void die() { store_.reset(); }
+  void die() {
+    log_.fail_next({Fault::kUnavailable, Fault::kUnavailable});
+    store_.reset();
+    log_.fail_next({});
+  }
+  void close() { store_.reset(); }
   // No time passes for it: it does not claim.
   void stand_still(bool on) { stands_still_ = on; }
   void end(bool on) { ended_ = on; }
   void pass(milliseconds time) { passed_ = passed_.load() + time; }
+
+  milliseconds passed() const { return passed_; }
 
   queue::DiskStore& store() { return *store_; }
   bool owns() const { return store_.has_value(); }
@@ -59,6 +67,7 @@ class Node {
   static constexpr queue::DiskStoreOptions kSmall{.recent = 256 << 10, .read_cache = 1 << 20};
 
  private:
+  LogInMemory& log_;
   queue::TemporaryDirectory directory_;
   std::atomic<milliseconds> passed_{milliseconds(0)};
   std::atomic<bool> stands_still_ = false;
@@ -151,6 +160,18 @@ TEST_F(ClusterLogTest, AFollowerReadsWhileTheOwnerWritesAndTakesOverWhenItIsSile
   follows.join();
   EXPECT_EQ(log_.epoch(), 2U);
   for (JobId id = 1; id <= 50; ++id) EXPECT_TRUE(has(b_, id)) << id;
+}
+
+TEST_F(ClusterLogTest, AnOwnerThatEndsIsFollowedSoon) {
+  a_.open();
+  put(a_, 1);
+  a_.close();
+  EXPECT_EQ(log_.epoch(), 2U) << "it has claimed for nobody";
+  const auto before = b_.passed();
+  b_.open();
+  EXPECT_EQ(log_.epoch(), 3U);
+  EXPECT_TRUE(has(b_, 1)) << "the end syncs";
+  EXPECT_LE(b_.passed() - before, milliseconds(1'500)) << "most of it until the first report";
 }
 
 TEST_F(ClusterLogTest, AFollowerEndsWhenItShall) {
@@ -301,7 +322,7 @@ TEST_F(ClusterLogTest, AStateGoesOnFromItsLastFlushAndTheLogIsTrimmedBehindTwo) 
 TEST_F(ClusterLogTest, AnotherLogIsRefused) {
   a_.open();
   put(a_, 1);
-  a_.die();
+  a_.close();
   log_.replace();
   EXPECT_TRUE(
       queue::contains(queue::complaint([this] { a_.open(); }), "the shared log is another one"));

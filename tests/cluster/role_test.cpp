@@ -77,6 +77,31 @@ TEST(Role, EachFollowerBeforeItMakesAFollowerWaitThreeHundredMillisecondsMore) {
   EXPECT_TRUE(role.passed(1).append);
 }
 
+TEST(Role, AFollowerClaimsSoonWhenTheOwnerHasLeft) {
+  Log log;
+  Role role = follower(Writes::kConditional, 1);
+  role.read(log.claim(1, kOther));
+  role.read(log.window(1, kOther, 1, 4));
+  EXPECT_FALSE(role.read(log.claim(2, {}, 4)).append);
+  EXPECT_FALSE(role.passed(399).append);
+  EXPECT_EQ(role.passed(1).append->epoch, 3U);
+}
+
+TEST(Role, AnOwnerLeavesByAClaimForNobody) {
+  Log log;
+  Role role = owner(log);
+  role.ran();
+  role.committed(log.window(1, kMe, 1, 2));
+  const Actions leaving = role.resign();
+  ASSERT_TRUE(leaving.append);
+  EXPECT_EQ(leaving.append->kind, Entry::Kind::kClaim);
+  EXPECT_EQ(leaving.append->epoch, 2U);
+  EXPECT_EQ(leaving.append->owner, Owner{});
+  const Entry claim = log.claim(2, {}, 2);
+  role.committed(claim);
+  EXPECT_TRUE(role.read(claim).drop) << "if it did not end";
+}
+
 TEST(Role, AFollowerThatHearsItsOwnerDoesNotClaim) {
   Log log;
   Role role = follower();

@@ -79,6 +79,10 @@ class Log {
   // only sync().
   virtual void write() = 0;
 
+  // Called when nothing will be appended any more, after a sync() of everything. A shared log tells
+  // the other servers, so that one of them takes over soon. Throws nothing.
+  virtual void leave() {}
+
   // Returns why sync() and write() throw from now on, or an empty string. Any thread may call it.
   virtual std::string failure() const = 0;
 

@@ -131,6 +131,7 @@ void DiskStore::close() {
   impl_->await_checkpoint();
   try {
     sync();
+    impl_->log->leave();
     if (impl_->state.number() > impl_->state.flushed()) {
       impl_->require_durable();
       impl_->state.flush(impl_->mark());
