@@ -31,6 +31,7 @@ AddCommand add_serve, add_put, add_reserve, add_work, add_delete, add_cancel, ad
 AddCommand add_release, add_bury, add_kick, add_pause, add_resume, add_drain, add_list, add_due;
 AddCommand add_retry, add_move, add_spread, add_clear, add_peek, add_stats, add_top, add_schedule;
 AddCommand add_tube, add_endpoint, add_token, add_backup, add_export, add_import, add_check;
+AddCommand add_cluster;
 
 // Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
 // name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
@@ -109,6 +110,8 @@ inline constexpr auto kCommands = std::to_array<Command>({
      add_import},
     {"check", "Look a deployment over: disk, clock, limits, server",
      "carillon check --data /var/lib/carillon", add_check},
+    {"cluster", "Make and show a cluster: several machines, one owner",
+     "carillon cluster init postgresql://carillon@db/carillon", add_cluster},
     {"beanstalkd", "Run the server with beanstalkd's own flags",
      "carillon beanstalkd -b ./data -p 11300", nullptr},
 });

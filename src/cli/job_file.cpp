@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 14> kNoOptions = {
   throw std::invalid_argument(fmt::format("\"{}\": {}", name, why));
 }
 
-std::string text_of(std::string_view name, const json::value& value) {
+std::string text_field(std::string_view name, const json::value& value) {
   if (!value.is_string()) refuse(name, "not a text");
   return std::string(std::string_view(value.get_string()));
 }
@@ -46,8 +46,9 @@ std::uint64_t number_of(std::string_view name, const json::value& value) {
 
 // Returns the bytes of a text, and takes _base64 off the name; nothing of what is no text.
 std::string take_text(std::string_view& name, const json::value& value) {
-  if (!name.ends_with(server::kBase64Suffix)) return value.is_string() ? text_of(name, value) : "";
-  std::optional<std::string> bytes = server::from_base64(text_of(name, value));
+  if (!name.ends_with(server::kBase64Suffix))
+    return value.is_string() ? text_field(name, value) : "";
+  std::optional<std::string> bytes = server::from_base64(text_field(name, value));
   if (!bytes) refuse(name, "not Base64");
   name.remove_suffix(server::kBase64Suffix.size());
   return *std::move(bytes);
@@ -191,10 +192,10 @@ const json::value& field(const json::object& object, std::string_view name) {
 }
 
 FilePage page_of(const json::object& object) {
-  FilePage page{.tube = parse_tube(text_of("tube", field(object, "tube"))),
+  FilePage page{.tube = parse_tube(text_field("tube", field(object, "tube"))),
                 .incomplete = object.contains("incomplete")};
   if (const json::value& after = field(object, "after"); !after.is_null())
-    page.after = text_of("after", after);
+    page.after = text_field("after", after);
   if (const json::value* const damaged = object.if_contains("damaged")) {
     if (!damaged->is_array()) refuse("damaged", "not an array");
     for (const json::value& id : damaged->get_array())
@@ -211,7 +212,7 @@ constexpr std::size_t kLongestId = 64;
 FileLine parse_file_line(std::string_view text) {
   json::object object = object_of(text);
   const auto* named = object.if_contains("type");
-  const std::string type = named == nullptr ? "job" : text_of("type", *named);
+  const std::string type = named == nullptr ? "job" : text_field("type", *named);
   object.erase("type");
   if (type == "job") return job_of(object);
   if (type == "tube") return tube_of(std::move(object));
@@ -224,13 +225,13 @@ FileLine parse_file_line(std::string_view text) {
   if (version != kJobFileVersion)
     refuse("version", fmt::format("is {}; this Carillon knows {}", version, kJobFileVersion));
   // The id becomes a part of a command line.
-  const std::string id = text_of("id", field(object, "id"));
+  const std::string id = text_field("id", field(object, "id"));
   if (id.size() > kLongestId || !server::is_word(id))
     refuse("id",
            fmt::format("{} bytes; an export has up to {}, without spaces and control characters",
                        id.size(), kLongestId));
   const json::value* const server = object.if_contains("server");
-  return FileHead{id, server == nullptr ? "" : text_of("server", *server)};
+  return FileHead{id, server == nullptr ? "" : text_field("server", *server)};
 }
 
 }  // namespace carillon::cli
