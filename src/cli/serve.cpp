@@ -18,6 +18,8 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
+#include "cluster/postgres/postgres_log.h"
+#include "cluster/postgres/weaknesses.h"
 #include "server/logging.h"
 #include "server/net/memory_shares.h"
 #include "server/server.h"
@@ -155,6 +157,22 @@ server::LogFormat parse_log_format(std::string_view text) {
   throw std::invalid_argument(fmt::format("\"{}\": write text or json", text));
 }
 
+std::string parse_url(std::string_view text) {
+  if (text.starts_with("postgresql://") || text.starts_with("postgres://"))
+    return std::string(text);
+  throw std::invalid_argument("not a URL of PostgreSQL; use postgresql://USER@HOST/DATABASE");
+}
+
+std::string parse_name_of_node(const std::string& text) {
+  return server::to_string(server::parse_address(text));
+}
+
+std::string parse_weak_setting(std::string_view text) {
+  const std::vector<std::string>& known = cluster::postgres::weak_settings();
+  if (std::find(known.begin(), known.end(), text) != known.end()) return std::string(text);
+  throw std::invalid_argument(fmt::format("\"{}\": write one of {}", text, fmt::join(known, ", ")));
+}
+
 constexpr std::string_view kServeExamples = R"(Examples:
   carillon serve                                    data in ./carillon-data
   carillon serve --data /var/lib/carillon           data somewhere else
@@ -165,6 +183,9 @@ constexpr std::string_view kServeExamples = R"(Examples:
   carillon serve --sync 50ms
       faster where syncs are slow; a crash of the machine may take back the last
       50 ms of what was acknowledged
+  carillon serve --cluster postgresql://carillon@db1,db2/carillon
+      on each of several machines: one serves, and if it is lost another does
+      (see carillon cluster --help)
 
 Signals:
   SIGTERM, SIGINT   answer what is in flight, make it durable, stop
@@ -182,6 +203,9 @@ struct ServeRequest {
   std::optional<std::string> tls_cert;
   std::optional<std::string> tls_key;
   std::optional<std::string> tls_client_ca;
+  std::optional<std::string> cluster_url;
+  std::optional<std::string> address;
+  std::vector<std::string> allowed_weak;
 };
 
 // The options that a client needs beside the address.
@@ -293,10 +317,36 @@ void complete_tls(ServeRequest& request) {
                                          .client_ca = request.tls_client_ca};
 }
 
+void complete_cluster(ServeRequest& request) {
+  if (!request.cluster_url) {
+    if (request.address) throw UsageError("--address needs --cluster");
+    if (!request.allowed_weak.empty()) throw UsageError("--allow-weak-cluster needs --cluster");
+    return;
+  }
+  if (request.options.sync.mode != queue::SyncPolicy::Mode::kAlways)
+    throw UsageError("--cluster needs --sync always: every reply waits for the shared log");
+  request.options.cluster =
+      server::ClusterMembership{.connect =
+                                    [url = *request.cluster_url] {
+                                      return std::make_unique<cluster::postgres::PostgresLog>(url);
+                                    },
+                                .address = request.address.value_or("")};
+}
+
+// Refuses a log that a node must not start on.
+void check_cluster(const ServeRequest& request) try {
+  if (!request.cluster_url) return;
+  cluster::postgres::PostgresLog(*request.cluster_url)
+      .check({request.allowed_weak.begin(), request.allowed_weak.end()});
+} catch (const queue::LogUnavailable& error) {
+  throw Failure(error.what());
+}
+
 int serve(ServeRequest& request) {
   complete_addresses(request);
   complete_tls(request);
   complete_access(request.options);
+  complete_cluster(request);
   server::log_to_stderr(request.log_level, request.log_format);
   if (request.log_format == server::LogFormat::kText)
     request.options.on_listening =
@@ -304,6 +354,7 @@ int serve(ServeRequest& request) {
                              .token = request.options.tokens.has_value()}](
             const auto& addresses, const auto& http) { print_what_to_try(addresses, http, needs); };
   try {
+    check_cluster(request);
     return server::run_server(request.options);
   } catch (const base::StartError& error) {
     throw Failure(error.what());
@@ -342,6 +393,17 @@ void add_network(CLI::App& command, ServeRequest& request) {
             "the port + 80: 127.0.0.1:11380; beside unix:PATH at PATH.http)");
   add_value(command, "--http-name NAME", options.http_names, parse_host_name,
             "A name of this server that HTTP requests may use as their host, besides localhost");
+}
+
+void add_cluster(CLI::App& command, ServeRequest& request) {
+  add_value(command, "--cluster URL", request.cluster_url, parse_url,
+            "Share the jobs with other machines, by a log in this PostgreSQL database: one serves, "
+            "and if it is lost another does");
+  add_value(command, "--address ADDR", request.address, parse_name_of_node,
+            "Where clients reach this machine of the cluster (the first address of --listen)");
+  add_value(command, "--allow-weak-cluster SETTING", request.allowed_weak, parse_weak_setting,
+            "Start though this setting of PostgreSQL may lose what was acknowledged; may be given "
+            "several times");
 }
 
 void add_security(CLI::App& command, ServeRequest& request) {
@@ -406,6 +468,7 @@ void add_serve(CLI::App& command, int& exit_code) {
   request.options.data_dir = "./carillon-data";
   add_storage(command, request.options);
   add_network(command, request);
+  add_cluster(command, request);
   add_security(command, request);
   add_limits(command, request.options);
   add_push(command, request.options);
