@@ -163,8 +163,11 @@ std::string parse_url(std::string_view text) {
   throw std::invalid_argument("not a URL of PostgreSQL; use postgresql://USER@HOST/DATABASE");
 }
 
-std::string parse_name_of_node(const std::string& text) {
-  return server::to_string(server::parse_address(text));
+server::Address parse_reachable(const std::string& text, std::uint16_t port) {
+  server::Address address = server::parse_address(text, port);
+  if (!address.is_unix() && address.port != 0) return address;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": other machines cannot reach that; use HOST:PORT", text));
 }
 
 std::string parse_weak_setting(std::string_view text) {
@@ -204,7 +207,8 @@ struct ServeRequest {
   std::optional<std::string> tls_key;
   std::optional<std::string> tls_client_ca;
   std::optional<std::string> cluster_url;
-  std::optional<std::string> address;
+  std::optional<server::Address> address;
+  std::optional<server::Address> http_address;
   std::vector<std::string> allowed_weak;
 };
 
@@ -320,6 +324,7 @@ void complete_tls(ServeRequest& request) {
 void complete_cluster(ServeRequest& request) {
   if (!request.cluster_url) {
     if (request.address) throw UsageError("--address needs --cluster");
+    if (request.http_address) throw UsageError("--http-address needs --cluster");
     if (!request.allowed_weak.empty()) throw UsageError("--allow-weak-cluster needs --cluster");
     return;
   }
@@ -330,7 +335,8 @@ void complete_cluster(ServeRequest& request) {
                                     [url = *request.cluster_url] {
                                       return std::make_unique<cluster::postgres::PostgresLog>(url);
                                     },
-                                .address = request.address.value_or("")};
+                                .address = request.address,
+                                .http = request.http_address};
 }
 
 // Refuses a log that a node must not start on.
@@ -399,8 +405,14 @@ void add_cluster(CLI::App& command, ServeRequest& request) {
   add_value(command, "--cluster URL", request.cluster_url, parse_url,
             "Share the jobs with other machines, by a log in this PostgreSQL database: one serves, "
             "and if it is lost another does");
-  add_value(command, "--address ADDR", request.address, parse_name_of_node,
-            "Where clients reach this machine of the cluster (the first address of --listen)");
+  add_value(
+      command, "--address ADDR", request.address,
+      [](const std::string& text) { return parse_reachable(text, server::kBeanstalkPort); },
+      "Where the other machines of the cluster reach this one (the first address of --listen)");
+  add_value(
+      command, "--http-address ADDR", request.http_address,
+      [](const std::string& text) { return parse_reachable(text, server::kHttpPort); },
+      "The same for HTTP (the first address of --http)");
   add_value(command, "--allow-weak-cluster SETTING", request.allowed_weak, parse_weak_setting,
             "Start though this setting of PostgreSQL may lose what was acknowledged; may be given "
             "several times");

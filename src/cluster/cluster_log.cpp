@@ -53,10 +53,12 @@ ClusterLog::ClusterLog(const ClusterOptions& options, std::uint64_t identity)
     : options_(options),
       me_(random_owner()),
       log_(options.connect()),
-      reporter_(
-          options.connect,
-          {.id = node_id(identity, options.address), .owner = me_, .address = options.address},
-          options.say) {}
+      reporter_(options.connect,
+                {.id = node_id(identity, options.address),
+                 .owner = me_,
+                 .address = options.address,
+                 .http = options.http},
+                options.say, options.hear) {}
 
 // --- Following.
 
@@ -86,6 +88,7 @@ void ClusterLog::read(const queue::LogPosition& after, const Each& each) {
     if (!had_entries && !role_->owns() && !options_.wait(kPoll)) throw FollowingEnded();
   }
   await_utc();
+  report_progress();
   is_following_ = false;
 }
 

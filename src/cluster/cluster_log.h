@@ -46,12 +46,16 @@ namespace carillon::cluster {
 struct ClusterOptions {
   // Makes a way to the shared log. It connects when it is used.
   std::function<std::unique_ptr<SharedLog>()> connect;
-  // Where clients reach this node, for people and other nodes.
+  // Where clients reach this node, for people and other nodes (SharedLog::Node).
   std::string address;
+  std::string http = {};
   // Waits that long, in the thread that follows. Returns false if the node shall end.
   std::function<bool(std::chrono::milliseconds)> wait;
   // Gets a line about what the node has found, from any thread.
   std::function<void(const std::string& line)> say;
+  // Gets the node that serves, as far as this one has heard; null: none. Called about twice a
+  // second, from another thread.
+  std::function<void(const SharedLog::Node* owner)> hear = [](const SharedLog::Node*) {};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 

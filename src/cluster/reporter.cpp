@@ -19,8 +19,13 @@ Position not_needed_before(const std::vector<SharedLog::Node>& nodes) {
 }
 
 Reporter::Reporter(const std::function<std::unique_ptr<SharedLog>()>& connect, SharedLog::Node me,
-                   std::function<void(const std::string& line)> say)
-    : log_(connect()), say_(std::move(say)), me_(std::move(me)), thread_([this] { run(); }) {}
+                   std::function<void(const std::string& line)> say,
+                   std::function<void(const SharedLog::Node* owner)> hear)
+    : log_(connect()),
+      say_(std::move(say)),
+      hear_(std::move(hear)),
+      me_(std::move(me)),
+      thread_([this] { run(); }) {}
 
 Reporter::~Reporter() {
   {
@@ -36,6 +41,9 @@ void Reporter::set(const Progress& progress) {
   progress_ = progress;
   me_.read = progress.read;
   me_.flushed = progress.flushed;
+  is_news_ = is_news_ || me_.serves != progress.owns;
+  me_.serves = progress.owns;
+  if (is_news_) changed_.notify_one();
 }
 
 std::optional<std::int64_t> Reporter::skew() const {
@@ -60,7 +68,8 @@ void Reporter::run() {
         say_(std::string("this node cannot report itself to the others: ") + error.what());
     }
     lock.lock();
-    changed_.wait_for(lock, kEvery, [this] { return ending_; });
+    changed_.wait_for(lock, kEvery, [this] { return ending_ || is_news_; });
+    is_news_ = false;
   }
 }
 
@@ -75,6 +84,10 @@ void Reporter::report() {
   const auto before = std::count_if(nodes.begin(), nodes.end(), [&](const SharedLog::Node& node) {
     return node.id < me.id && node.owner != progress.owner && node.silent_for <= kHolds;
   });
+  const auto serves = std::find_if(nodes.begin(), nodes.end(), [&](const SharedLog::Node& node) {
+    return node.owner == progress.owner && node.serves;
+  });
+  hear_(serves == nodes.end() ? nullptr : &*serves);
   lock.lock();
   skew_ = skew;
   before_me_ = static_cast<unsigned>(before);

@@ -1,7 +1,7 @@
 // The thread in which a node tells the others about itself, and hears of them: how far it is in the
 // log, how far its clock is off, and from where on the log is not needed any more.
 //
-//   Reporter reporter(connect, {.id = identity, .owner = me, .address = "a:11300"}, say);
+//   Reporter reporter(connect, {.id = identity, .owner = me, .address = "a:11300"}, say, hear);
 //   reporter.set({.read = 900, .flushed = 700, .owns = true});
 //   if (const auto skew = reporter.skew()) …
 //
@@ -44,7 +44,8 @@ class Reporter {
   };
 
   Reporter(const std::function<std::unique_ptr<SharedLog>()>& connect, SharedLog::Node me,
-           std::function<void(const std::string& line)> say);
+           std::function<void(const std::string& line)> say,
+           std::function<void(const SharedLog::Node* owner)> hear);
   // Takes as long as a call to the log may.
   ~Reporter();
   Reporter(const Reporter&) = delete;
@@ -63,11 +64,13 @@ class Reporter {
 
   const std::unique_ptr<SharedLog> log_;
   const std::function<void(const std::string& line)> say_;
+  const std::function<void(const SharedLog::Node* owner)> hear_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Protected by mutex_:
   SharedLog::Node me_;
+  bool is_news_ = false;  // the others should hear at once
   Progress progress_;
   std::optional<std::int64_t> skew_;
   unsigned before_me_ = 0;

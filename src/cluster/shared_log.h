@@ -72,11 +72,14 @@ class SharedLog {
 
   // A node, as the others see it.
   struct Node {
-    std::uint64_t id = 0;      // the same after each start
-    Owner owner = {};          // its name since it was started
-    std::string address = {};  // where its clients come in; as its operator has named it
-    Position read = 0;         // how far its state has come
-    Position flushed = 0;      // and how far its files have
+    std::uint64_t id = 0;  // the same after each start
+    Owner owner = {};      // its name since it was started
+    // Where its clients come in, as its operator has named it; `http` is empty if nowhere.
+    std::string address = {};
+    std::string http = {};
+    bool serves = false;   // it owns the shard, and answers
+    Position read = 0;     // how far its state has come
+    Position flushed = 0;  // and how far its files have
     // How long ago it has reported itself, by the engine's clock.
     std::chrono::milliseconds silent_for{0};
   };

@@ -29,6 +29,7 @@
 #include "server/data_directory.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
+#include "server/net/forwarder.h"
 #include "server/net/memory_reserve.h"
 #include "server/net/memory_shares.h"
 
@@ -252,10 +253,11 @@ struct Process {
   SignalsHeldBack signals;
 };
 
-// Opens the store, serves until the loop ends, and closes the store. `sockets` listen already,
-// unless a node must own its shard first. Returns the exit code; none if another node owns it now.
+// Opens the store, serves until the loop ends, and closes the store. `sockets` listen already. A
+// node of a cluster must own its shard first; until then `forwarder` has its clients. Returns the
+// exit code; none if another node owns the shard now.
 std::optional<int> serve(Process& process, std::vector<ListeningSocket> sockets,
-                         const cluster::ClusterOptions* cluster) {
+                         const cluster::ClusterOptions* cluster, Forwarder* forwarder) {
   ServerOptions options = process.options;
   const auto start = std::chrono::steady_clock::now();
   queue::MemoryStore in_memory;
@@ -284,7 +286,7 @@ std::optional<int> serve(Process& process, std::vector<ListeningSocket> sockets,
       spdlog::error("{}", line);
     });
   }
-  for (ListeningSocket& socket : sockets) socket.listen();
+  if (forwarder != nullptr) forwarder->stop();
   const std::vector<Listening> listening = describe(sockets);
   EventLoop loop(store, std::move(sockets), options, on_disk ? &*on_disk : nullptr,
                  process.tokens ? &*process.tokens : nullptr,
@@ -301,19 +303,47 @@ std::optional<int> serve(Process& process, std::vector<ListeningSocket> sockets,
   return 0;
 }
 
+// Where other machines reach what the sockets with this protocol are for.
+std::string address_of(const std::vector<ListeningSocket>& sockets, Speaks protocol,
+                       const std::optional<Address>& named) {
+  if (named) return to_string(*named);
+  for (const ListeningSocket& socket : sockets) {
+    if (socket.speaks() == protocol && !socket.is_unix()) return to_string(socket.bound());
+  }
+  return {};
+}
+
+std::optional<Forwarder::Destination> destination_of(const cluster::SharedLog::Node* owner) {
+  if (owner == nullptr) return std::nullopt;
+  Forwarder::Destination destination{.beanstalk = parse_address(owner->address), .http = {}};
+  if (!owner->http.empty()) destination.http = parse_address(owner->http);
+  return destination;
+}
+
 // Serves while it owns the shard, and follows otherwise.
 int run_node(Process& process, std::vector<ListeningSocket> sockets) {
   const ServerOptions& options = process.options;
+  Forwarder forwarder(options.max_connections);
   const cluster::ClusterOptions cluster{
       .connect = options.cluster->connect,
-      .address = options.cluster->address.empty() ? to_string(sockets.front().bound())
-                                                  : options.cluster->address,
+      .address = address_of(sockets, Speaks::kBeanstalk, options.cluster->address),
+      .http = address_of(sockets, Speaks::kHttp, options.cluster->http),
       .wait = SignalsHeldBack::none_within,
-      .say = [](const std::string& line) { spdlog::warn("{}", line); }};
+      .say = [](const std::string& line) { spdlog::warn("{}", line); },
+      .hear =
+          [&forwarder](const cluster::SharedLog::Node* owner) {
+            forwarder.lead_to(destination_of(owner));
+          }};
+  if (cluster.address.empty()) {
+    throw base::StartError(
+        "a node of a cluster needs a TCP address, so that the others can pass clients on to it; "
+        "see --listen and --address");
+  }
   try {
     for (;; sockets = bind_sockets(options)) {
       spdlog::info("carillon {}: follows the shared log, as {}", CARILLON_VERSION, cluster.address);
-      if (const auto code = serve(process, std::move(sockets), &cluster)) return *code;
+      forwarder.start(sockets);
+      if (const auto code = serve(process, std::move(sockets), &cluster, &forwarder)) return *code;
     }
   } catch (const cluster::FollowingEnded&) {
     return 0;
@@ -333,11 +363,8 @@ int run_server(const ServerOptions& options) {
   if (options.user) become(*options.user);
   if (options.tokens) process.tokens.emplace(*options.tokens);
   if (options.tls) process.tls.emplace(*options.tls);
-  // Listens before the store is opened, so that early clients wait instead of being refused. A node
-  // that follows would let them wait for too long.
-  if (!options.cluster) {
-    for (ListeningSocket& socket : sockets) socket.listen();
-  }
+  // Listens before the store is opened, so that early clients wait instead of being refused.
+  for (ListeningSocket& socket : sockets) socket.listen();
 
   if (process.shares.connections < options.max_connections) {
     spdlog::warn(
@@ -365,7 +392,7 @@ int run_server(const ServerOptions& options) {
 
   try {
     if (options.cluster) return run_node(process, std::move(sockets));
-    return serve(process, std::move(sockets), nullptr).value_or(1);
+    return serve(process, std::move(sockets), nullptr, nullptr).value_or(1);
   } catch (const queue::StoreError& error) {
     throw base::StartError(error.what());
   }

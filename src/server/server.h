@@ -46,8 +46,10 @@ inline constexpr std::uint64_t kMinFreeDisk = 256 << 20;
 struct ClusterMembership {
   // Makes a way to the shared log (ClusterOptions::connect).
   std::function<std::unique_ptr<cluster::SharedLog>()> connect;
-  // Where clients and other nodes reach this one. Empty: at the first address where it listens.
-  std::string address = {};
+  // Where clients and other nodes reach this one. None: at the first TCP address where it listens.
+  std::optional<Address> address = {};
+  // The same for HTTP. None: beside `address`, or at the first TCP address where it listens.
+  std::optional<Address> http = {};
 };
 
 struct ServerOptions {
@@ -106,8 +108,8 @@ struct ServerOptions {
 // StartError. After SIGUSR1 every put is answered DRAINING. Sets SIGPIPE and SIGXFSZ to be ignored.
 // At SIGHUP the tokens and the certificate are read again. Without both SIGHUP is like SIGTERM,
 // unless it was ignored at the start.
-// A node of a cluster listens only while it owns the shard; when it is deposed, it closes all
-// connections and follows.
+// A node of a cluster that does not own the shard passes its clients on to the node that does. When
+// it is deposed, it closes all connections, and follows.
 int run_server(const ServerOptions& options);
 
 }  // namespace carillon::server

@@ -66,8 +66,11 @@ constexpr Statement kClaim = {
 constexpr Statement kReport = {
     "carillon_report",
     "insert into carillon.node values ($1::int, $2::int8, $3::bytea, convert_from($4::bytea,"
-    " 'UTF8'), $5::int8, $6::int8, clock_timestamp()) on conflict (shard, id) do update set"
-    " owner = excluded.owner, address = excluded.address, read = excluded.read,"
+    " 'UTF8'), convert_from($7::bytea, 'UTF8'), $8::int8 = 1, $5::int8, $6::int8, "
+    "clock_timestamp())"
+    " on conflict (shard, id) do update set"
+    " owner = excluded.owner, address = excluded.address, http = excluded.http,"
+    " serves = excluded.serves, read = excluded.read,"
     " flushed = excluded.flushed, seen = excluded.seen"
     " returning (select position from carillon.log where shard = $1::int"
     " order by position desc limit 1)"};
@@ -75,7 +78,8 @@ constexpr Statement kReport = {
 constexpr Statement kNodes = {
     "",
     "select id, owner, address, read, flushed,"
-    " (extract(epoch from clock_timestamp() - seen) * 1000)::int8 from carillon.node"
+    " (extract(epoch from clock_timestamp() - seen) * 1000)::int8, http, serves::int::int8"
+    " from carillon.node"
     " where shard = $1::int"};
 
 constexpr Statement kNow = {"carillon_now",
@@ -314,7 +318,7 @@ void PostgresLog::report(const Node& node) {
   const std::string owner = bytes_of(node.owner);
   Values values;
   values.number(shard_).number(node.id).bytes(owner).bytes(node.address);
-  values.number(node.read).number(node.flushed);
+  values.number(node.read).number(node.flushed).bytes(node.http).number(node.serves ? 1 : 0);
   const Rows rows = ask(kReport, values, until);
   if (!rows.is_null(0, 0)) keep_partitions_ahead(rows.number(0, 0), until);
 }
@@ -326,6 +330,8 @@ std::vector<SharedLog::Node> PostgresLog::nodes() {
     all.push_back({.id = rows.number(row, 0),
                    .owner = id_of<Owner>(rows.bytes(row, 1)),
                    .address = std::string(rows.bytes(row, 2)),
+                   .http = std::string(rows.bytes(row, 6)),
+                   .serves = rows.number(row, 7) != 0,
                    .read = rows.number(row, 3),
                    .flushed = rows.number(row, 4),
                    .silent_for = not_negative(rows.number(row, 5))});

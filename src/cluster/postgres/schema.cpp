@@ -40,6 +40,7 @@ constexpr const char* kTables = R"(
   alter table carillon.log alter column entry set storage external;
   create table carillon.node (
     shard integer not null, id bigint not null, owner bytea not null, address text not null,
+    http text not null, serves boolean not null,
     read bigint not null, flushed bigint not null, seen timestamptz not null,
     primary key (shard, id)) with (fillfactor = 50);
 )";

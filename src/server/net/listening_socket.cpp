@@ -193,6 +193,14 @@ ListeningSocket::~ListeningSocket() {
   if (unlink_path_) ::unlink(bound_.path.c_str());
 }
 
+ListeningSocket ListeningSocket::duplicate() const {
+  const int fd = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) fail(bound_, std::strerror(errno));
+  ListeningSocket other(fd, bound_, loopback_, false);
+  other.speak(speaks_);
+  return other;
+}
+
 void ListeningSocket::listen() {
   if (::listen(fd_, kBacklog) != 0) fail(bound_, advice(errno, bound_));
 }

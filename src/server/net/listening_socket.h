@@ -30,6 +30,9 @@ class ListeningSocket {
   // No client can connect before this. Does nothing if it listens already. Throws StartError.
   void listen();
 
+  // Returns the same socket with another descriptor, and without the path. Throws StartError.
+  ListeningSocket duplicate() const;
+
   // Passes the descriptor to the caller. The path stays owned by this object.
   int release() { return std::exchange(fd_, -1); }
 

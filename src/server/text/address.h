@@ -26,6 +26,7 @@ struct Address {
   std::string path;
 
   bool is_unix() const { return !path.empty(); }
+  bool operator==(const Address&) const = default;
 };
 
 // Reads "HOST", "HOST:PORT", "[V6]", "[V6]:PORT" or "unix:PATH". Without a port, the port is
