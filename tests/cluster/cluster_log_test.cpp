@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
+#include "carillon/queue/store_check.h"
 #include "cluster/log_in_memory.h"
 #include "queue/numbered_jobs.h"
 #include "queue/temporary_directory.h"
@@ -96,6 +98,14 @@ class ClusterLogTest : public testing::Test {
     }
     ADD_FAILURE() << "the log does not become available";
     return false;
+  }
+
+  static void checkpoint_of(Node& node, const std::string& to) {
+    node.store().begin_checkpoint();
+    std::optional<queue::Checkpoint> made;
+    while (!(made = node.store().poll_checkpoint())) std::this_thread::sleep_for(milliseconds(1));
+    std::filesystem::copy(made->path, to, std::filesystem::copy_options::recursive);
+    node.store().release_checkpoint();
   }
 
   LogInMemory log_;
@@ -315,6 +325,38 @@ TEST_F(ClusterLogTest, AStateGoesOnFromItsLastFlushAndTheLogIsTrimmedBehindTwo) 
   b_.stand_still(false);
   b_.open();
   for (JobId one = 1; one <= id; ++one) ASSERT_TRUE(has(b_, one)) << one;
+}
+
+// --- Copies of a directory.
+
+TEST_F(ClusterLogTest, ACopyOfACheckpointIsANodeThatGoesOnFromThere) {
+  a_.open();
+  put(a_, 1);
+  a_.store().sync();
+  checkpoint_of(a_, b_.path());
+  put(a_, 2);
+  a_.store().sync();
+  b_.open();
+  EXPECT_TRUE(has(b_, 1));
+  EXPECT_TRUE(has(b_, 2));
+}
+
+TEST_F(ClusterLogTest, ADirectoryOfANodeIsCheckedAndMadeOneOfAServerOfItsOwn) {
+  a_.open();
+  const std::string body = queue::body_of(1, 100);
+  a_.store().append({.jobs = {{{}, queue::job(1, 100), body}},
+                     .tubes = {{1, "default", 1, 0}},
+                     .watermarks = {}});
+  checkpoint_of(a_, b_.path());
+  const auto go_on = [](std::uint64_t, std::uint64_t) { return true; };
+  const queue::StoreReport report = queue::check_store(b_.path(), go_on);
+  EXPECT_EQ(report.damages, std::vector<std::string>());
+  const std::string alone = b_.path() + ".alone";
+  const queue::StoreReport saved =
+      queue::salvage_store(b_.path(), alone, go_on, [](const queue::LostJob&) {});
+  EXPECT_EQ(saved.jobs, 1U);
+  const queue::DiskStore store(alone, Node::kSmall);
+  EXPECT_TRUE(store.find(1).has_value());
 }
 
 // --- A log that is not the one that was read.

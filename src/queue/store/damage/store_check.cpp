@@ -240,6 +240,7 @@ constexpr const char* kAllChangesLost =
 // that the state has does no harm, if none of them is missing.
 void read_changes(const std::string& path, const WorkDirectory& work, const States& states,
                   const Log::Each& each, StoreReport& report) {
+  if (!is_of_files(states.position().mark)) return;  // its log lies elsewhere
   std::uint64_t identity = states.identity();
   if (identity == 0) identity = identity_of_log(base::Directory(path));
   const base::Directory directory(mend_log(path, work.log(), identity, report.damages));

@@ -141,10 +141,18 @@ std::string mark_of(std::uint32_t chain) {
   return mark;
 }
 
+bool is_of_files(std::string_view mark) {
+  return mark.empty() || mark.size() == mark_of(0).size();
+}
+
 std::optional<std::uint32_t> chain_of(std::string_view mark) {
   if (mark.empty()) return std::nullopt;
-  if (mark.size() != mark_of(0).size())
-    throw StoreError("the log lies elsewhere: this is the directory of a node of a cluster");
+  if (!is_of_files(mark)) {
+    throw StoreError(
+        "this is the directory of a node of a cluster, whose log lies elsewhere: it needs "
+        "--cluster; or carillon check --data DIR --salvage NEW makes a directory of a server of "
+        "its own from it");
+  }
   std::uint32_t chain = 0;
   std::memcpy(&chain, mark.data(), sizeof chain);
   return chain;

@@ -45,6 +45,8 @@ namespace carillon::queue {
 // the checksum of the record before, so it stands for all changes up to there. 0: there is no such
 // record.
 std::string mark_of(std::uint32_t chain);
+// Returns true if the mark is of a log in files, or empty.
+bool is_of_files(std::string_view mark);
 // Returns nothing if the mark is empty. Throws StoreError if it is not of a log in files.
 std::optional<std::uint32_t> chain_of(std::string_view mark);
 

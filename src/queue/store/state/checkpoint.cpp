@@ -101,14 +101,15 @@ void StateCheckpoint::run() {
 }
 
 // A state that has changes and no log is refused when it is opened: it could be damage. The log of
-// a checkpoint has only a header, which says that every change up to the state's is durable.
+// a checkpoint has only a header, which says that every change up to the state's is durable. If the
+// log lies elsewhere, the checkpoint goes on from there.
 void StateCheckpoint::make() {
   state_.link_files(made_at_);
   const base::Directory directory(made_at_);
   if (directory.error() != 0)
     throw StoreError("the checkpoint " + made_at_ +
                      " cannot be opened: " + std::generic_category().message(directory.error()));
-  LocalLog::make(directory, state_.identity(), position_);
+  if (is_of_files(position_.mark)) LocalLog::make(directory, state_.identity(), position_);
 }
 
 std::optional<Checkpoint> StateCheckpoint::made() const {
