@@ -191,8 +191,9 @@ Reply Connection::set_up(Deadline deadline) {
     reply.outcome = Outcome::kFailed;
     return reply;
   }
+  // It may come from the environment or from a file.
   if (const char* const password = pq.password(connection_); password != nullptr)
-    secrets_.emplace_back(password);
+    secrets_.emplace(password);
   pq.set_nonblocking(connection_, 1);
   pq.set_verbosity(connection_, PQERRORS_TERSE);
   pq.set_notice_receiver(

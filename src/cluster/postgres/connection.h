@@ -156,7 +156,7 @@ class Connection {
 
   std::string url_;
   std::string place_;
-  std::vector<std::string> secrets_;
+  std::set<std::string> secrets_;
   std::shared_ptr<Attempt> attempt_;
   pg_conn* connection_ = nullptr;
   std::uint64_t number_ = 0;

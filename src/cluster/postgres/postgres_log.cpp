@@ -127,6 +127,8 @@ Reply PostgresLog::connect(Deadline deadline) {
   last_partition_.reset();
   Reply reply = check_schema(connection_, deadline);
   if (reply.done()) checked_ = connection_.number();
+  // The caller has sent nothing yet.
+  if (reply.outcome == Outcome::kNoAnswer) reply.outcome = Outcome::kNotSent;
   return reply;
 }
 

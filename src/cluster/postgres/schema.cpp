@@ -26,8 +26,12 @@ constexpr Statement kCheck = {
     " c.relowner::regrole::text, current_user::text"
     " from carillon.version v, pg_class c where c.oid = 'carillon.log'::regclass"};
 
-constexpr Statement kHasSchema = {"",
-                                  "select (to_regnamespace('carillon') is not null)::int::int8"};
+// Whether there is a schema of this name, and tables in it. Everyone may see that.
+constexpr Statement kFindSchema = {
+    "",
+    "select count(*)::int8, (select count(*)::int8 from pg_class c where c.relname = 'version'"
+    " and c.relnamespace = any (array_agg(n.oid))) from pg_namespace n where n.nspname = "
+    "'carillon'"};
 
 // Entries are stored as they are: they do not compress much, and compression takes time.
 constexpr const char* kTables = R"(
@@ -139,12 +143,14 @@ Reply check_schema(Connection& connection, Deadline deadline) {
 }
 
 bool make_schema(Connection& connection, Deadline deadline) {
-  Reply reply = check_schema(connection, deadline);
-  if (reply.done()) return false;
-  if (reply.state != kNoSchema && reply.state != kNoTable) throw_from(reply);
-  reply = connection.run(kHasSchema, {}, deadline);
+  Reply reply = connection.run(kFindSchema, {}, deadline);
   if (!reply.done()) throw_from(reply);
   const bool has_schema = reply.rows.number(0, 0) != 0;
+  if (reply.rows.number(0, 1) != 0) {
+    reply = check_schema(connection, deadline);
+    if (!reply.done()) throw_from(reply);
+    return false;
+  }
   reply = connection.run_script((has_schema ? "" : std::string("create schema carillon;")) +
                                     kTables + partition_script(0, 0) + first_rows(),
                                 deadline);

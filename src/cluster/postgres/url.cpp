@@ -67,7 +67,7 @@ void Connection::read_url() {
     if (name == "hostaddr" && host.empty()) host = option->val;
     if (name == "port") port = option->val;
     if (name == "dbname") database = option->val;
-    if (name == "password" || name == "sslpassword") secrets_.emplace_back(option->val);
+    if (name == "password" || name == "sslpassword") secrets_.emplace(option->val);
   }
   for (const std::string& one : parts_of(port))
     if (!is_port(one)) refuse("has a port that is no number");
