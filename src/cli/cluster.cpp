@@ -70,7 +70,7 @@ void connect(PostgresLog& log) {
 }
 
 std::vector<std::string> warn(PostgresLog& log, bool as_json) {
-  const auto lines = cluster::postgres::weaknesses(log.connection(), {}, deadline());
+  auto lines = cluster::postgres::weaknesses(log.connection(), {}, deadline());
   for (const std::string& line : lines)
     if (!as_json) remark(fmt::format("carillon cluster: warning: {}", line));
   return lines;

@@ -332,7 +332,7 @@ void Connection::take(pg_result* result, Reply& reply, bool& uncertain) {
 }
 
 Reply Connection::lost(std::string why) {
-  const Reply reply{Outcome::kNoAnswer, place_ + ": " + shown(std::move(why))};
+  Reply reply{Outcome::kNoAnswer, place_ + ": " + shown(std::move(why))};
   close();
   return reply;
 }

@@ -14,7 +14,6 @@ namespace carillon::cluster::postgres {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 using std::chrono::system_clock;
 
 // SQLSTATE.

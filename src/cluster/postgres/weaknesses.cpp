@@ -60,8 +60,9 @@ std::vector<std::string> weaknesses(Connection& connection, const std::set<std::
     const std::string value(reply.rows.bytes(0, column++));
     const std::string setting(weakness.setting);
     if (!weakness.is_weak(value) || allowed.contains(setting)) continue;
-    lines.push_back(setting + " = '" + value + "': " + std::string(weakness.loss) +
-                    "; --allow-weak-cluster " + setting + " allows it");
+    std::string& line = lines.emplace_back(setting);
+    line.append(" = '").append(value).append("': ").append(weakness.loss);
+    line.append("; --allow-weak-cluster ").append(setting).append(" allows it");
   }
   return lines;
 }
