@@ -167,10 +167,10 @@ class WithPostgres(unittest.TestCase):
         ) as driver:
             driver.communicate("claim 1 7\nwindow 9\nwindow 9\nreport 5 10.0.0.1:11300 3 1\n")
         self.sql(
-            "insert into carillon.node "
-            "select 0, 6, '\\x00', 'b', 1, 1, clock_timestamp() - '9 s'::interval"
+            "insert into carillon.node (shard, id, owner, address, http, serves, read, flushed,"
+            " seen) values (0, 6, decode(repeat('00', 16), 'hex'), 'b', '', false, 1, 1, "
+            "clock_timestamp() - '9 s'::interval)"
         )
-        self.sql("update carillon.node set owner = decode(repeat('00', 16), 'hex') where id = 6")
         shown = json.loads(run("status", self.url, "--json").stdout)
         self.assertEqual(shown["owner"], "10.0.0.1:11300")
         self.assertEqual((shown["epoch"], shown["next"], shown["entries"]), (1, 3, 3))
