@@ -336,6 +336,7 @@ void EventLoop::commit() {
   }
   requested_ = last;
   look();
+  if (store_.is_shared()) service_.set_waiting_since(slow_syncs_.waiting_since());
 }
 
 // If replies are held, what a connection has to send after them waits, too.

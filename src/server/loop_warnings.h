@@ -25,6 +25,11 @@ class SlowSyncs {
   [[nodiscard]] std::optional<std::uint64_t> observe(std::uint64_t mono_ns,
                                                      queue::Sequence requested,
                                                      queue::Sequence durable);
+  // Since when the sync that is being timed is requested, in ns. None: all that was requested is
+  // done.
+  std::optional<std::uint64_t> waiting_since() const {
+    return pending_ ? std::optional(pending_->since_ns) : std::nullopt;
+  }
 
  private:
   struct Pending {

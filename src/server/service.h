@@ -140,11 +140,15 @@ class Service {
   const Barrier* barrier() const { return barrier_ ? &*barrier_ : nullptr; }
   // Since when, by the monotonic clock, the shared log takes nothing; none: it does.
   void set_unavailable_since(std::optional<std::uint64_t> ns) { unavailable_since_ = ns; }
+  // Since when a change waits for the shared log; none: no change does. A log that does not answer
+  // is not known to be unavailable yet.
+  void set_waiting_since(std::optional<std::uint64_t> ns) { waiting_since_ = ns; }
   bool is_unavailable() const { return unavailable_since_.has_value(); }
   // Returns true if new commands must be refused, because the log has taken nothing for 2 s. They
   // may be tried again.
   bool refuses_commands() {
-    return unavailable_since_ && now().mono_ns >= *unavailable_since_ + kPatienceNs;
+    const auto since = waiting_since_ ? waiting_since_ : unavailable_since_;
+    return since && now().mono_ns >= *since + kPatienceNs;
   }
   // Null: nothing is pushed (in tests).
   push::Pusher* pusher() { return pusher_; }
@@ -234,6 +238,7 @@ class Service {
   std::function<queue::Sequence()> durable_;
   std::optional<Barrier> barrier_;
   std::optional<std::uint64_t> unavailable_since_;
+  std::optional<std::uint64_t> waiting_since_;
   Feed feed_;
   push::Pusher* pusher_ = nullptr;
   // What was used of memory_ in the last turn before the reserve was given up.

@@ -356,6 +356,26 @@ TEST_F(SharedLog, AnUnavailableLogLosesNothingAndRefusesNewCommandsAfterTwoSecon
   EXPECT_EQ(with_body.say("peek 1\r\n", "FOUND 1 5\r\n"), "FOUND 1 5\r\n") << "its body was read";
 }
 
+// It may take five seconds until the log is known to be unavailable.
+TEST_F(SharedLog, WhileTheLogDoesNotAnswerNewCommandsAreRefusedAfterTwoSeconds) {
+  start();
+  Peer producer(tcp_);
+  hold_syncs();
+  const std::uint64_t began = read_mono();
+  producer.send(kPutHello);
+  await([&] {
+    Peer late(tcp_);
+    late.send("list-tube-used\r\n");
+    std::this_thread::sleep_for(milliseconds(50));
+    return late.has_input() && late.read(16) == "INTERNAL_ERROR\r\n";
+  });
+  EXPECT_GE(read_mono() - began, 2'000'000'000U);
+  EXPECT_FALSE(producer.has_input());
+  store_.syncs_wait = false;
+  EXPECT_EQ(producer.read(12), "INSERTED 1\r\n");
+  EXPECT_EQ(producer.say("peek 2\r\n", "NOT_FOUND\r\n"), "NOT_FOUND\r\n");
+}
+
 // The clock of the turn before would say that the outage has just begun.
 TEST_F(SharedLog, TheFirstCommandAfterAQuietOutageIsRefused) {
   start();
