@@ -243,6 +243,7 @@ void ClusterLog::send() {
   const std::string bytes = encode_entry(entry, is_window ? uncommitted_ : std::string_view());
   if (is_window) entry.after = chain_after(role_->mark().chain, bytes);
   const SharedLog::Answer answer = log_->append(entry, bytes);
+  if (answer.failure == Failure::kRefused && role_->owns()) return refused(answer.why);
   if (answer.failure) {
     placed_ = placed_ && answer.failure == Failure::kRefused;
     note_trouble(answer.why);
@@ -253,6 +254,19 @@ void ClusterLog::send() {
   entry.after = answer.chain;
   if (is_window) cursor_ = answer.position;
   obey(role_->committed(entry));
+}
+
+// Another node may own the shard, or the log has lost what this node has read. Only this process
+// may know that, since not all of it is in the files: so it is found out before that is dropped.
+void ClusterLog::refused(const std::string& why) {
+  note_trouble(why);
+  try {
+    find_place();
+  } catch (const queue::LogUnavailable&) {
+    placed_ = false;
+    return obey(role_->failed(Failure::kUnavailable));
+  }
+  if (role_->phase() != Role::Phase::kStopped) obey(role_->failed(Failure::kRefused));
 }
 
 // The changes of a window that counts are all that was not committed: what came later is open.

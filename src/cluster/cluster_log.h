@@ -98,6 +98,7 @@ class ClusterLog final : public queue::Log {
   void catch_up();
   void tick();
   void send();
+  void refused(const std::string& why);
   void obey(const Actions& actions);
   void refuse_if_over() const;
   void note_trouble(const std::string& why);

@@ -380,6 +380,30 @@ TEST_F(ClusterLogTest, ALogThatHasLostItsEndIsRefused) {
                               "the state is ahead of the shared log"));
 }
 
+// Its files are of before the cut, so only its memory has what the log has lost.
+TEST_F(ClusterLogTest, ALogThatHasLostItsEndUnderItsOwnerIsRefused) {
+  a_.open();
+  put(a_, 1);
+  a_.store().sync();
+  log_.cut(1);
+  put(a_, 2);
+  EXPECT_TRUE(queue::contains(queue::complaint([this] { a_.store().sync(); }),
+                              "the state is ahead of the shared log"));
+}
+
+TEST_F(ClusterLogTest, AnOwnerThatCannotAskWhyItIsRefusedTriesAgain) {
+  a_.open();
+  put(a_, 1);
+  a_.store().sync();
+  b_.open();
+  put(a_, 2);
+  log_.cut_off(true);
+  log_.fail_next({Fault::kNone});  // the append alone arrives
+  EXPECT_THROW(a_.store().sync(), queue::LogUnavailable);
+  log_.cut_off(false);
+  EXPECT_FALSE(sync(a_));
+}
+
 TEST_F(ClusterLogTest, ADirectoryOfAServerOfItsOwnIsRefused) {
   { const queue::DiskStore alone(a_.path(), Node::kSmall); }
   EXPECT_TRUE(queue::contains(queue::complaint([this] { a_.open(); }),
