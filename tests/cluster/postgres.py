@@ -144,7 +144,7 @@ class Postgres:
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
                 **_as_user(),
             )
         self.wait_until_up()
@@ -307,7 +307,7 @@ def _as_user() -> dict:
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
-def _end_with_parent():
+def end_with_parent():
     """A test that is killed leaves no server behind. Its processes end when the first one does."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
