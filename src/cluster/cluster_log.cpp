@@ -174,11 +174,10 @@ LogNumber ClusterLog::append(std::string_view change, const Apply& apply) {
 LogNumber ClusterLog::sync() {
   const Lock lock(role_mutex_);
   refuse_if_over();
-  collect();
-  if (uncommitted_changes_ == 0) return role_->mark().next - 1;
   try {
-    // It may be known already what has become of the window in doubt.
-    if (role_->phase() == Role::Phase::kDoubting) catch_up();
+    end_doubt();
+    collect();
+    if (uncommitted_changes_ == 0) return role_->mark().next - 1;
     tick();
     if (role_->phase() == Role::Phase::kOwning && !to_send_) obey(role_->ran());
     while (uncommitted_changes_ > 0) {
@@ -195,6 +194,21 @@ LogNumber ClusterLog::sync() {
   refuse_if_over();
   report_progress();
   return role_->mark().next - 1;
+}
+
+// A window in doubt may be in the log. So nothing is added to its changes before that is known: if
+// it is there, all of them count.
+void ClusterLog::end_doubt() {
+  while (role_->phase() == Role::Phase::kDoubting) {
+    if (!to_send_) catch_up();
+    refuse_if_over();
+    tick();
+    refuse_if_over();
+    if (role_->phase() != Role::Phase::kDoubting) return;
+    if (!to_send_) throw queue::LogUnavailable(trouble_);
+    send();
+    refuse_if_over();
+  }
 }
 
 // What was handed to the log and does not count comes first.

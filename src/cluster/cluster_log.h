@@ -94,6 +94,7 @@ class ClusterLog final : public queue::Log {
   void apply(const std::vector<std::string_view>& changes, queue::LogNumber first,
              const Each& each);
   void await_utc() const;
+  void end_doubt();
   void collect();
   void catch_up();
   void tick();
