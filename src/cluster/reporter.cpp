@@ -1,6 +1,7 @@
 #include "cluster/reporter.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <utility>
 
@@ -9,13 +10,14 @@
 namespace carillon::cluster {
 
 Position not_needed_before(const std::vector<SharedLog::Node>& nodes) {
-  std::vector<Position> flushed;
+  std::size_t count = 0;
+  Position least = UINT64_MAX;
   for (const SharedLog::Node& node : nodes) {
-    if (node.silent_for <= kHolds) flushed.push_back(node.flushed);
+    if (node.silent_for > kKeptFor) continue;
+    ++count;
+    least = std::min(least, node.flushed);
   }
-  if (flushed.size() < 2) return 0;
-  std::sort(flushed.begin(), flushed.end(), std::greater<>());
-  return flushed[1];
+  return count < 2 ? 0 : least;
 }
 
 Reporter::Reporter(const std::function<std::unique_ptr<SharedLog>()>& connect, SharedLog::Node me,
@@ -82,7 +84,7 @@ void Reporter::report() {
   log_->report(me);
   const std::vector<SharedLog::Node> nodes = log_->nodes();
   const auto before = std::count_if(nodes.begin(), nodes.end(), [&](const SharedLog::Node& node) {
-    return node.id < me.id && node.owner != progress.owner && node.silent_for <= kHolds;
+    return node.id < me.id && node.owner != progress.owner && node.silent_for <= kFollows;
   });
   const auto serves = std::find_if(nodes.begin(), nodes.end(), [&](const SharedLog::Node& node) {
     return node.owner == progress.owner && node.serves;

@@ -25,11 +25,13 @@
 
 namespace carillon::cluster {
 
-// How long a node may be silent and still count as one that holds what it has flushed.
-inline constexpr std::chrono::milliseconds kHolds{10'000};
+// How long a node may be silent and still count as one that follows.
+inline constexpr std::chrono::milliseconds kFollows{10'000};
+// How long the log is kept for a node that is silent: for a reboot, and for a person who comes.
+inline constexpr std::chrono::milliseconds kKeptFor{3'600'000};
 
-// Returns the position before which the log is not needed: two nodes have what is before it in
-// their files. 0 if fewer than two report.
+// Returns the position before which the log is not needed: at least two nodes, and all that were
+// there in the last hour, have what is before it in their files. 0 if there are fewer than two.
 Position not_needed_before(const std::vector<SharedLog::Node>& nodes);
 
 class Reporter {

@@ -425,15 +425,18 @@ TEST_F(ClusterLogTest, ADirectoryOfANodeIsRefusedByAServerOfItsOwn) {
   EXPECT_TRUE(queue::contains(why, "this is the directory of a node of a cluster")) << why;
 }
 
-TEST(NotNeededBefore, IsWhereTwoThatReportHaveFlushed) {
+TEST(NotNeededBefore, IsWhereAllOfTheLastHourHaveFlushed) {
   const auto node = [](Position flushed, int silent_ms) {
     return SharedLog::Node{.flushed = flushed, .silent_for = milliseconds(silent_ms)};
   };
   EXPECT_EQ(not_needed_before({}), 0U);
   EXPECT_EQ(not_needed_before({node(5, 0)}), 0U);
   EXPECT_EQ(not_needed_before({node(5, 0), node(9, 0)}), 5U);
-  EXPECT_EQ(not_needed_before({node(5, 0), node(9, 20'000)}), 0U);
-  EXPECT_EQ(not_needed_before({node(5, 0), node(9, 0), node(7, 100)}), 7U);
+  EXPECT_EQ(not_needed_before({node(7, 0), node(9, 0), node(5, 100)}), 5U)
+      << "the third one goes on from there if it is killed";
+  EXPECT_EQ(not_needed_before({node(7, 0), node(9, 0), node(5, 3'600'000)}), 5U);
+  EXPECT_EQ(not_needed_before({node(7, 0), node(9, 0), node(5, 3'700'000)}), 7U);
+  EXPECT_EQ(not_needed_before({node(5, 0), node(9, 3'700'000)}), 0U);
 }
 
 }  // namespace
