@@ -259,8 +259,11 @@ void ClusterLog::send() {
   const SharedLog::Answer answer = log_->append(entry, bytes);
   if (answer.failure == Failure::kRefused && role_->owns()) return refused(answer.why);
   if (answer.failure) {
-    placed_ = placed_ && answer.failure == Failure::kRefused;
-    note_trouble(answer.why);
+    // To a follower a refusal says only that another node was the first.
+    if (answer.failure != Failure::kRefused) {
+      placed_ = false;
+      note_trouble(answer.why);
+    }
     return obey(role_->failed(*answer.failure));
   }
   bytes_ += bytes.size();
