@@ -97,6 +97,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       http_names_(options.http_names),
       beats_(options.cluster.has_value()),
       line_(kQuantum, kRound),
+      slow_syncs_(store.is_shared() ? "the shared log" : "the disk"),
       memory_warnings_(options.engine),
       pusher_(
           io_, service_, [this] { return durable(); }, options.push),

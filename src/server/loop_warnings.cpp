@@ -25,7 +25,7 @@ std::optional<std::uint64_t> SlowSyncs::observe(std::uint64_t mono_ns, queue::Se
   if (pending_ && durable >= pending_->sequence) {
     took = mono_ns - pending_->since_ns;
     if (*took >= kSlowNs && throttle_.pass(mono_ns)) {
-      spdlog::warn("the disk is slow: replies waited {:.1f} s for a sync",
+      spdlog::warn("{} is slow: replies waited {:.1f} s for a sync", what_,
                    static_cast<double>(*took) / 1e9);
     }
     pending_.reset();

@@ -19,6 +19,9 @@ namespace carillon::server {
 // once more before a sync is requested.
 class SlowSyncs {
  public:
+  // `what` is slow then: "the disk". A literal.
+  explicit SlowSyncs(const char* what = "the disk") : what_(what) {}
+
   // At `mono_ns` (ns of the monotonic clock) syncs are requested up to `requested`, and are done up
   // to `durable`. If the sync that is being timed is done, returns how long it took, in ns, and
   // times another one from then on; otherwise returns none. Cheap.
@@ -37,6 +40,7 @@ class SlowSyncs {
     std::uint64_t since_ns;
   };
 
+  const char* what_;
   // One request that is not done. Only one is timed at a time; it stands for all.
   std::optional<Pending> pending_;
   base::LogThrottle throttle_;
