@@ -342,6 +342,7 @@ int run_node(Process& process, std::vector<ListeningSocket> sockets) {
   try {
     for (;; sockets = bind_sockets(options)) {
       spdlog::info("carillon {}: follows the shared log, as {}", CARILLON_VERSION, cluster.address);
+      for (ListeningSocket& socket : sockets) socket.listen();
       forwarder.start(sockets);
       if (const auto code = serve(process, std::move(sockets), &cluster, &forwarder)) return *code;
     }
