@@ -15,6 +15,7 @@ constexpr std::string_view kNoSchema = "3F000";
 constexpr std::string_view kNoTable = "42P01";
 constexpr std::string_view kNoRight = "42501";
 constexpr std::string_view kTableExists = "42P07";
+constexpr std::string_view kTypeExists = "42710";  // another node makes the table now
 constexpr std::string_view kRowExists = "23505";
 
 // How long what drops or adds a partition may wait for a lock, and hold up those behind it.
@@ -168,7 +169,8 @@ std::string partition_name(Shard shard, std::uint64_t index) {
 
 Reply make_partition(Connection& connection, Shard shard, std::uint64_t index, Deadline deadline) {
   Reply reply = connection.run_script(kLockWait + partition_script(shard, index), deadline);
-  if (reply.state == kTableExists || reply.state == kRowExists) return {};
+  const bool is_there = reply.state == kTableExists || reply.state == kTypeExists;
+  if (is_there || reply.state == kRowExists) return {};
   return reply;
 }
 
