@@ -310,7 +310,9 @@ void ClusterLog::refuse_if_over() const {
 // Says what the log has not done, once until it has done it or fails in another way.
 void ClusterLog::note_trouble(const std::string& why) {
   if (why == trouble_) return;
-  if (!role_->owns()) options_.say(why.empty() ? "the shared log is available again" : why);
+  if (!role_->owns())
+    options_.say(why.empty() ? "the shared log is available again"
+                             : "the shared log is unavailable: " + why);
   trouble_ = why;
 }
 
