@@ -101,6 +101,7 @@ void Endings::queue(LoadedJob& job, std::optional<Ending> ending) noexcept {
                              is_doubted ? kNever : next_turn(*job.tube));
   if (!ending) job.tube->count_ending(+1);
   if (job.tube->is_lane()) throttle_.may_start(*job.tube);
+  far_.room_appeared(*job.tube);  // a job in doubt may wait here for long
 }
 
 // Successive jobs of one tube get successive turns. The first of them gets the turn that is next
