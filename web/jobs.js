@@ -53,6 +53,10 @@ function refused(problem) {
   return { problem };
 }
 
+// A tube that is not there has no jobs.
+const noneOrRefused = (problem) =>
+  problem.status === 404 ? { jobs: [], next_page_token: null } : refused(problem);
+
 export async function showJobs(view) {
   const reading = allTubes(TUBES_MS);
   const query = { ...view.query, tube: view.query.tube || (await reading)[0]?.name };
@@ -65,7 +69,7 @@ export async function showJobs(view) {
   const { tube, ...asked } = filter;
   const [tubes, page] = await Promise.all([reading, get(
     `${tubePath(tube)}/jobs?${new URLSearchParams({ ...asked, page_size: 50,
-      ...(query.page_token && { page_token: query.page_token }) })}`).catch(refused)]);
+      ...(query.page_token && { page_token: query.page_token }) })}`).catch(noneOrRefused)]);
   const names = tubes.map(({ name }) => name);
   if (!names.includes(tube)) names.push(tube);
   const form = filterForm(query, names);

@@ -11,7 +11,7 @@ import { Problem } from "./problem.js";
 
 const KEPT_S = 300;
 const SILENCE_MS = 6_000;  // there is an event each second
-const REFUSALS = [403, 404, 503];
+const REFUSALS = [403, 404, 429, 503];
 const POLLS = 30;  // before events are tried again
 
 const seconds = (n) => new Promise((resolve) => setTimeout(resolve, n * 1000));
@@ -43,8 +43,11 @@ async function read(reply, take, heard) {
 
 // A sample of what the server counts, without what its events alone tell.
 const sampleOf = (stats, put) => ({ ...stats, at: Date.now(), puts: stats.jobs.put,
-  rates: { put, fired: null, acked: null }, lateness: { p50: null, p99: null, max: null },
-  oldest_ready_age: null });
+  rates: { put, fired: null, acked: null }, lateness_ms: { p50: null, p99: null, max: null },
+  oldest_ready_age_ms: null });
+
+// A sample of the server, with the number of its moment.
+const dated = (sample) => ({ ...sample, at: Date.parse(sample.at) });
 
 class Live extends EventTarget {
   samples = [];
@@ -104,7 +107,7 @@ class Live extends EventTarget {
   // The data to show before the first event.
   async remember() {
     const [{ samples }, stats] = await Promise.all([get("/v1/history"), get("/v1/stats")]);
-    this.samples = samples;
+    this.samples = samples.map(dated);
     this.know(stats);
     this.now ??= sampleOf(stats, null);
     this.dispatchEvent(new Event("sample"));
@@ -121,7 +124,7 @@ class Live extends EventTarget {
     this.id = id;
     this.setState("answers");
     const told = JSON.parse(data);
-    if (event === "stats") this.keep(told);
+    if (event === "stats") this.keep(dated(told));
     else this.dispatchEvent(new CustomEvent("audit", { detail: told }));
   }
 
@@ -155,7 +158,7 @@ class Live extends EventTarget {
   }
 
   uptime() {
-    return this.server.uptime_seconds + (performance.now() - this.metAt) / 1000;
+    return (this.server.uptime_ms + performance.now() - this.metAt) / 1000;
   }
 
   // Returns [seconds ago, value] of each sample, the oldest first. Empty before the first new

@@ -10,7 +10,8 @@ const figure = (tint, name, value, ...below) => h("div", { class: `figure tint-$
   h("span", {}, name), h("b", {}, value), h("span", {}, ...below));
 
 // The bound of a bucket is an upper bound.
-const late = (value) => value === null ? "none" : `\u2264 ${duration(value)}`;
+const late = (ms) => ms === null ? "none" : `\u2264 ${duration(ms / 1000)}`;
+const inSeconds = (ms) => ms === null ? null : ms / 1000;
 
 export async function showOverview(view) {
   while (!live.now) {
@@ -18,7 +19,7 @@ export async function showOverview(view) {
     await new Promise((resolve) => live.addEventListener("sample", resolve, { once: true }));
   }
   const now = live.now;
-  const { jobs, rates, lateness, oldest_ready_age: oldest } = now;
+  const { jobs, rates, lateness_ms: lateness, oldest_ready_age_ms: oldest } = now;
   const figureOf = (value) => value === null ? "\u2013" : rate(value);
   const plot = (title, lines, show) => linePlot(title,
     lines.map(([name, value]) => ({ name, points: live.series(value) })), show);
@@ -28,7 +29,7 @@ export async function showOverview(view) {
     h("section", { class: "card", "aria-label": "Jobs" }, h("div", { class: "figures" },
       figure(1, "delayed", count(jobs.delayed), link("wheel", {}, "the wheel")),
       figure(3, "ready", count(jobs.ready),
-        oldest === null ? "none waits" : `oldest: ${duration(oldest)}`),
+        oldest === null ? "none waits" : `oldest: ${duration(oldest / 1000)}`),
       figure(2, "reserved", count(jobs.reserved),
         `${count(now.waiting)} ${now.waiting === 1 ? "worker waits" : "workers wait"}`),
       figure(4, "buried or dead", count(jobs.buried), link("dead", {}, "why")),
@@ -43,8 +44,8 @@ export async function showOverview(view) {
     h("div", { class: "grid" },
       plot("Jobs per second", [["put", (one) => one.rates.put],
         ["fired", (one) => one.rates.fired], ["deleted", (one) => one.rates.acked]], rate),
-      plot("Lateness", [["99 %", (one) => one.lateness.p99],
-        ["half", (one) => one.lateness.p50]], duration),
+      plot("Lateness", [["99 %", (one) => inSeconds(one.lateness_ms.p99)],
+        ["half", (one) => inSeconds(one.lateness_ms.p50)]], duration),
       plot("Jobs that wait", [["delayed", (one) => one.jobs.delayed],
         ["ready", (one) => one.jobs.ready]], count),
       plot("In hand", [["reserved", (one) => one.jobs.reserved],

@@ -27,12 +27,13 @@ let hands = [];
 // Returns the server's answer, and what time it is there; nothing if there is no such tube.
 async function read(tube) {
   const passed = () => performance.now() - cache.read;
-  const minute = () => Math.floor((cache.wheel.now + passed()) / 60000);
-  if (cache.tube !== tube || passed() > READ_MS || minute() > Math.floor(cache.wheel.now / 60000))
-    cache = { tube, wheel: await getIfThere(`/v1/wheel?tube=${encodeURIComponent(tube)}`),
-      read: performance.now() };
+  const minute = () => Math.floor((cache.now + passed()) / 60000);
+  if (cache.tube !== tube || passed() > READ_MS || minute() > Math.floor(cache.now / 60000)) {
+    const wheel = await getIfThere(`/v1/wheel?tube=${encodeURIComponent(tube)}`);
+    cache = { tube, wheel, now: wheel && Date.parse(wheel.now), read: performance.now() };
+  }
   if (cache.wheel === null) cache = { tube: null };
-  return cache.wheel && { wheel: cache.wheel, now: (cache.wheel.now + passed()) / 1000 };
+  return cache.wheel && { wheel: cache.wheel, now: (cache.now + passed()) / 1000 };
 }
 
 // Returns the counts of each dial's slots, and its hand. What the first hand has passed since the
@@ -104,9 +105,9 @@ function wheelTable({ wheels, beyond }) {
 function comingBars({ next, storms }, unit) {
   const [part, span] = SPANS[unit];
   const { jobs: counts } = next.find((one) => one.unit === part);
-  const first = Math.floor(cache.wheel.now / 1000 / span);
-  const isIn = (n, { from, to }) =>
-    from / 1000 < (first + n + 1) * span && to / 1000 > (first + n) * span;
+  const first = Math.floor(cache.now / 1000 / span);
+  const isIn = (n, { from, before }) => Date.parse(from) / 1000 < (first + n + 1) * span &&
+    Date.parse(before) / 1000 > (first + n) * span;
   return counts.map((value, n) => ({ value, storm: storms.some((storm) => isIn(n, storm)),
     name: n ? `+${duration(n * span)}` : "now" }));
 }
@@ -123,8 +124,8 @@ function comingCard(wheel, unit, to) {
       (bars.some((bar) => bar.storm) ? ", with a storm" : ""), bars, count));
 }
 
-async function spread({ tube, from, to, jobs: held }) {
-  const filter = { tube, due_after: from, due_before: to };
+async function spread({ tube, from, before, jobs: held }) {
+  const filter = { tube, due_after: from, due_before: before };
   let body;
   const counted = await ask(`Spread a storm of ${jobs(held)}?`, `Jobs of tube ${tube} that are ` +
     `due at ${clock(from)}, within one minute. They are dealt out evenly over a longer time, ` +
@@ -137,10 +138,9 @@ async function spread({ tube, from, to, jobs: held }) {
 function stormList(view, storms) {
   if (!storms.length) return h("p", { class: "quiet" }, "No storm is coming.");
   return h("ul", { class: "storms" }, storms.map((storm) => {
-    const { tube, from, to, jobs: held, estimated } = storm;
-    const iso = (ms) => new Date(ms).toISOString();
+    const { tube, from, before, jobs: held, estimated } = storm;
     return h("li", { "data-key": from }, h("span", {},
-      link("jobs", { tube, state: "delayed", due_after: iso(from), due_before: iso(to) },
+      link("jobs", { tube, state: "delayed", due_after: from, due_before: before },
         `${estimated ? "about " : ""}${jobs(held)}`),
     ` within one minute, ${until(from)} (${clock(from)})`),
     button("Spread\u2026", async () => { if (await spread(storm)) again(view); },

@@ -161,7 +161,7 @@ const NUMBERS = new Set(["pri", "max-attempts", "spans"]);
 // Fields of HTTP whose numbers are seconds.
 const SECONDS = new Set(
   ["every", "spread", "catch_up_window", "ttr", "expires_in", "over", "duration", "retention",
-    "per", "initial", "max"],
+    "per", "initial", "backoff.max"],
 );
 // Fields of a schedule itself; its jobs have the others.
 const OF_SCHEDULE = new Set(
@@ -247,7 +247,7 @@ function json(given, name = "") {
   if (!isPlain || name === "metadata" || name === "attributes") return given;
   const entries = Object.entries(given).map(([key, one]) => {
     const field = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    return [field, json(one, field)];
+    return [field, json(one, name === "backoff" && field === "max" ? "backoff.max" : field)];
   });
   return Object.fromEntries(entries.filter(([, one]) => one !== undefined));
 }
@@ -771,7 +771,12 @@ export class Client {
 
   async *#list(path, of, fields) {
     for (let pageToken; pageToken !== null; ) {
-      const page = await this.#ask("GET", path + query({ pageSize: 1000, ...fields, pageToken }));
+      const asked = path + query({ pageSize: 1000, ...fields, pageToken });
+      const page = await this.#ask("GET", asked).catch((error) => {
+        // A tube that is not there has no jobs.
+        if (of === "jobs" && error instanceof NotFound) return { jobs: [], next_page_token: null };
+        throw error;
+      });
       pageToken = page.next_page_token;
       yield* page[of];
     }
@@ -805,8 +810,8 @@ export class Client {
     return this.#change("spread", tube, filters, { over });
   }
 
-  async #change(verb, tube, { dryRun, limit, ...filter } = {}, fields = {}) {
-    const asked = { filter: { tube, ...filter }, dryRun, limit, ...fields };
+  async #change(verb, tube, { dryRun, max, ...filter } = {}, fields = {}) {
+    const asked = { filter: { tube, ...filter }, dryRun, max, ...fields };
     let done = await this.#ask("POST", `/v1/jobs:${verb}`, asked);
     while (done.state === "running") {
       await sleep(100); // it takes long

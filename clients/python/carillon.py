@@ -200,7 +200,7 @@ class Job:
 # Options whose numbers are no seconds; and fields of HTTP whose numbers are.
 _NUMBERS = {"pri", "max-attempts", "spans"}
 _SECONDS = {"every", "spread", "catch_up_window", "ttr", "expires_in", "over", "duration"}
-_SECONDS |= {"retention", "per", "initial", "max"}
+_SECONDS |= {"retention", "per", "initial"}  # and the max of a backoff
 
 
 def _bytes(body: Body) -> bytes:
@@ -280,6 +280,8 @@ def _json_of(value: Any, name: str = "") -> Any:
     """Returns what JSON has for the value of this field."""
     if isinstance(value, dict):
         is_own = name in ("metadata", "attributes")
+        if name == "backoff" and "max" in value:
+            value = {**value, "max": _json_of(value["max"], "initial")}
         return value if is_own else {key: _json_of(one, key) for key, one in value.items()}
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if isinstance(value, datetime.timedelta) or (is_number and name in _SECONDS):
@@ -730,7 +732,12 @@ class Client:
     def _list(self, path: str, of: str, fields: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
         fields = {"page_size": 1_000, **fields}
         while True:
-            page = self._ask("GET", path + _query(fields), again=True)
+            try:
+                page = self._ask("GET", path + _query(fields), again=True)
+            except NotFound:
+                if of != "jobs":
+                    raise
+                return  # a tube that is not there has no jobs
             yield from page[of]
             if not page["next_page_token"]:
                 return
@@ -756,7 +763,7 @@ class Client:
 
     def _change(self, verb: str, tube: str, filters: Dict[str, Any], **fields: Any) -> Changed:
         filters = {"tube": tube, **filters}
-        for name in ("dry_run", "limit"):
+        for name in ("dry_run", "max"):
             if name in filters:
                 fields[name] = filters.pop(name)
         done = self._ask("POST", f"/v1/jobs:{verb}", {"filter": filters, **fields})

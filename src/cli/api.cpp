@@ -11,6 +11,7 @@
 #include "server/api/operation.h"
 #include "server/api/operations.h"
 #include "server/net/client_connection.h"
+#include "server/text/json_value.h"
 #include "server/text/whole_number.h"
 
 namespace carillon::cli {
@@ -140,7 +141,7 @@ std::string Api::fetch(std::string_view method, const std::string& target,
 json::object Api::ask(std::string_view method, const std::string& target,
                       const json::object& body) {
   const bool has_body = method != "GET" && method != "DELETE";
-  const std::string text = fetch(method, target, has_body ? json::serialize(body) : "");
+  const std::string text = fetch(method, target, has_body ? server::json_text(body) : "");
   if (text.empty()) return {};
   boost::system::error_code error;
   json::value value = json::parse(text, error);

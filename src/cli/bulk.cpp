@@ -142,7 +142,7 @@ void add_bulk(CLI::App& command, int& exit_code, const char* examples, const Bul
     words.json = request->json;
     exit_code = change_many<Asks>(request->server, request->asked, words);
   });
-  const AskedOptions options{.positionals = positionals, .without = "limit page_token"};
+  const AskedOptions options{.positionals = positionals, .without = "max page_token"};
   if (needs_filter) {
     add_bulk_options<Asks>(command, request->asked, request->all, options);
   } else {

@@ -40,6 +40,7 @@
 #include "cli/wait.h"
 #include "server/text/address.h"
 #include "server/text/duration.h"
+#include "server/text/json_value.h"
 #include "server/text/timestamp.h"
 
 namespace carillon::cli {
@@ -71,7 +72,7 @@ struct ExportRequest {
 };
 
 std::string line_of(const json::object& object) {
-  return json::serialize(object) + "\n";
+  return server::json_text(object) + "\n";
 }
 
 // --- The file.
@@ -345,7 +346,7 @@ class Export {
     });
   }
 
-  void export_jobs(const std::string& tube, std::string token, ExportFile& file) {
+  void export_jobs(const std::string& tube, std::string token, ExportFile& file) try {
     const std::string target = "/v1/tubes/" + url_part(tube) + "/jobs?bodies=true";
     read_pages(target, std::move(token), [&](json::object& listed) {
       FilePage page{.tube = tube, .incomplete = listed.contains("incomplete")};
@@ -365,6 +366,9 @@ class Export {
       line_.show(
           fmt::format("{} of {}", file.jobs, counted(std::max(file.jobs, there_were_), "job")));
     });
+  } catch (const Refusal& refusal) {
+    if (refusal.status != 404) throw;
+    file.write(page_line({.tube = tube}));  // it is gone, and so are its jobs
   }
 
   // Returns no line if the job is gone, or was written before.

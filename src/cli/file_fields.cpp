@@ -201,7 +201,7 @@ constexpr std::array kFields = {
     FileField{kPutJob, "expires_in", "/expires_in", kSpan},
     FileField{kJob | kPutJob, "at_expiry", "/at_expiry"},
     FileField{kJob, "reserves", "/reserves"},
-    FileField{kJob, "timeouts", "/timeouts"},
+    FileField{kJob, "timeouts", "/timed_out"},
     FileField{kJob, "releases", "/releases"},
     FileField{kJob, "buries", "/buries"},
     FileField{kJob, "kicks", "/kicks"},

@@ -173,7 +173,7 @@ server::NewSchedule schedule_of(json::object object) {
   server::NewSchedule schedule;
   schedule.job.tube = parse_tube(take(object, "tube"));
   schedule.name = parse_name(take(object, "name"));
-  schedule.job.body = server::Bytes{take(object, "body")};
+  schedule.job.body = server::JobBody{.bytes = take(object, "body")};
   return request_of(FileObject::kSchedule, object, std::move(schedule));
 }
 

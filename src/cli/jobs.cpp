@@ -400,7 +400,7 @@ void add_cancel(CLI::App& command, int& exit_code) {
   add_flag(command, "--ask", request.ask, "If a worker holds it: when it is done");
   add_flag(command, "--json", request.json, kEndedHelp);
   add_bulk_options<server::ChangeJobs>(command, request.asked, request.all,
-                                       {.without = "tube limit page_token"});
+                                       {.without = "tube max page_token"});
   add_server_option(command, request.server);
 }
 

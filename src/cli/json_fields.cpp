@@ -6,13 +6,14 @@
 #include <boost/json.hpp>
 
 #include "server/text/json_text.h"
+#include "server/text/json_value.h"
 
 namespace carillon::cli {
 
 namespace json = boost::json;
 
 std::string text_of(const json::value& value) {
-  return value.is_string() ? std::string(value.get_string()) : json::serialize(value);
+  return value.is_string() ? std::string(value.get_string()) : server::json_text(value);
 }
 
 std::string text_in(const json::object& object, std::string_view name) {

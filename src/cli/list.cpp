@@ -25,6 +25,7 @@
 #include "server/api/filters.h"
 #include "server/api/reports.h"
 #include "server/text/json_text.h"
+#include "server/text/json_value.h"
 #include "server/text/timestamp.h"
 #include "server/text/visible_text.h"
 
@@ -174,8 +175,6 @@ void show_list(const ListRequest& request, const ListOf& of) try {
   bool is_incomplete = false;
   const bool has_more = api.read_pages(target_of(request, of), "", [&](json::object& listed) {
     const json::array& page = listed.at(of.name).as_array();
-    // A tube that is not there has no jobs, either.
-    if (is_first && page.empty() && request.tube) api.get("/v1/tubes/" + url_part(*request.tube));
     std::string text =
         std::exchange(is_first, false) && !request.json ? table_line(of.columns) : "";
     is_incomplete = is_incomplete || listed.contains("incomplete");
@@ -183,7 +182,7 @@ void show_list(const ListRequest& request, const ListOf& of) try {
       if (left == 0) break;
       --left;
       if (request.json) {
-        text += json::serialize(of.line(one)) + "\n";
+        text += server::json_text(of.line(one)) + "\n";
       } else {
         const json::object row = of.row(one);
         text += table_line(of.columns, &row);
@@ -273,10 +272,9 @@ std::string json_lines(const server::Due& due) {
       rest[name] = value;
       continue;
     }
-    for (const boost::json::value& span : value.get_array())
-      text += boost::json::serialize(span) + "\n";
+    for (const boost::json::value& span : value.get_array()) text += server::json_text(span) + "\n";
   }
-  return text + boost::json::serialize(rest) + "\n";
+  return text + server::json_text(rest) + "\n";
 }
 
 int due(const ApiRequest& request) {

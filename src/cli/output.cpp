@@ -15,6 +15,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/json_fields.h"
+#include "server/text/json_value.h"
 #include "server/text/visible_text.h"
 
 namespace carillon::cli {
@@ -52,7 +53,7 @@ void write_fields(const boost::json::object& fields, bool as_json) {
 }
 
 void write_result(bool as_json, const boost::json::object& object, std::string_view text) {
-  write_out((as_json ? boost::json::serialize(object) : std::string(text)) + "\n");
+  write_out((as_json ? server::json_text(object) : std::string(text)) + "\n");
 }
 
 void write_body(std::string_view body) {

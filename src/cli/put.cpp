@@ -28,6 +28,7 @@
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
 #include "server/text/duration.h"
+#include "server/text/json_value.h"
 #include "server/text/timestamp.h"
 
 namespace carillon::cli {
@@ -196,7 +197,7 @@ int put_lines(const PutRequest& request) {
       for (const PutAnswer& answer : batch.jobs) {
         const json::object shown = already ? json::object{{"id", answer.id}, {"result", "already"}}
                                            : shown_of(answer, request.tube);
-        text += (request.json ? json::serialize(shown) : std::to_string(answer.id)) + "\n";
+        text += (request.json ? server::json_text(shown) : std::to_string(answer.id)) + "\n";
       }
       write_out(text);
     } catch (const Failure& error) {
@@ -351,7 +352,7 @@ int reserve(const ReserveRequest& request) {
   if (request.json) {
     json::object line{{"id", job->id}, {"tube", tube}};
     add_body(line, job->body);
-    write_out(json::serialize(line) + "\n");
+    write_out(server::json_text(line) + "\n");
   } else {
     write_body(job->body);
   }

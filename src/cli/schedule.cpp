@@ -30,6 +30,7 @@
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "server/api/endpoints.h"
+#include "server/text/json_value.h"
 
 namespace carillon::cli {
 namespace {
@@ -184,12 +185,12 @@ void list_schedules(const NamedRequest& request, Api& api) {
     names.push_back(one.at("name"));
     text.append(one.at("name").as_string()).append("\n");
   }
-  write_out(request.json ? json::serialize(names) + "\n" : text);
+  write_out(request.json ? server::json_text(names) + "\n" : text);
 }
 
 void trigger(const NamedRequest& request, Api& api) {
   const json::value id = api.ask("POST", request.path(":trigger")).at("id");
-  write_result(request.json, {{"schedule", *request.name}, {"id", id}}, json::serialize(id));
+  write_result(request.json, {{"schedule", *request.name}, {"id", id}}, server::json_text(id));
 }
 
 int schedule(NamedRequest& request) {
@@ -291,7 +292,7 @@ json::object shown_endpoint(json::object shown) {
 
 void list_endpoints(const NamedRequest& request, Api& api) {
   const json::array all = all_of(request, api);
-  if (request.json) return write_out(json::serialize(all) + "\n");
+  if (request.json) return write_out(server::json_text(all) + "\n");
   std::string text;
   for (const json::value& one : all) {
     const json::object& shown = one.as_object();
@@ -310,12 +311,13 @@ void test(const NamedRequest& request, Api& api) {
   // The server answers when the attempt has ended, which takes 10 minutes at most.
   api.set_patience(std::chrono::minutes(11));
   const json::object trial = api.ask("POST", request.path(":test"));
-  if (request.json) write_out(json::serialize(trial) + "\n");
+  if (request.json) write_out(server::json_text(trial) + "\n");
   const std::string status = text_in(trial, "status");
   std::string told = status.empty() ? text_in(trial, "error") : "it answers " + status;
   if (trial.contains("answer")) told += ": " + text_in(trial, "answer");
   if (!status.starts_with('2')) throw Failure(fmt::format("endpoint {}: {}", *request.name, told));
-  if (!request.json) write_out(fmt::format("{} after {}\n", status, text_in(trial, "took")));
+  if (!request.json)
+    write_out(fmt::format("{} after {}\n", status, text_in(trial, "took_ms") + "ms"));
 }
 
 void check_endpoint(const NamedRequest& request) {

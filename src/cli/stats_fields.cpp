@@ -22,6 +22,7 @@
 #include "cli/exit_status.h"
 #include "cli/output.h"
 #include "server/text/json_text.h"
+#include "server/text/json_value.h"
 #include "server/text/visible_text.h"
 #include "server/text/whole_number.h"
 
@@ -147,7 +148,7 @@ std::string to_json(const StatsFields& stats) {
       stats.begin(), stats.end(), [](const StatsField& field) { return field.name == "hostname"; });
   boost::json::object object;
   for (const StatsField& field : stats) object[field.name] = json_value(field, of_server);
-  return boost::json::serialize(object) + "\n";
+  return server::json_text(object) + "\n";
 }
 
 // --- carillon stats

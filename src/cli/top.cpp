@@ -52,14 +52,14 @@ void add_rates(TopSnapshot& shot, const TopSnapshot& before, double seconds) {
   };
   shot.put_rate = rate(before.stats.jobs.total, shot.stats.jobs.total);
   shot.fired_rate = rate(before.stats.fired, shot.stats.fired);
-  shot.delete_rate = rate(before.stats.deleted, shot.stats.deleted);
+  shot.delete_rate = rate(before.stats.acked, shot.stats.acked);
   std::map<std::string_view, const server::Tube*> tubes;
   for (const TopTube& one : before.tubes) tubes[one.tube.name] = &one.tube;
   for (TopTube& one : shot.tubes) {
     const auto found = tubes.find(one.tube.name);
     if (found == tubes.end()) continue;
     one.put_rate = rate(found->second->jobs.total, one.tube.jobs.total);
-    one.delete_rate = rate(found->second->deleted, one.tube.deleted);
+    one.delete_rate = rate(found->second->acked, one.tube.acked);
   }
 }
 

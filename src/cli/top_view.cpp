@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "server/text/json_value.h"
 #include "server/text/timestamp.h"
 #include "server/text/visible_text.h"
 
@@ -26,7 +27,7 @@ constexpr std::string_view kQuiet = "2";
 // The columns that a tube's numbers take behind its name.
 constexpr std::size_t kNumbers = 57;
 constexpr std::size_t kLeastName = 12;
-constexpr double kLate = 1;  // s: shown in red
+constexpr std::uint64_t kLate = 1'000;  // ms: shown in red
 
 struct Column {
   std::string_view name;  // for --sort
@@ -90,10 +91,9 @@ std::string span(std::uint64_t seconds) {
   return fmt::format("{} d", hours / 24);
 }
 
-std::string late(std::optional<double> seconds) {
-  if (!seconds) return "-";
-  return *seconds < 1 ? fmt::format("<= {:.0f} ms", *seconds * 1'000)
-                      : fmt::format("<= {:.0f} s", *seconds);
+std::string late(std::optional<std::uint64_t> ms) {
+  if (!ms) return "-";
+  return *ms < 1'000 ? fmt::format("<= {} ms", *ms) : fmt::format("<= {} s", *ms / 1'000);
 }
 
 // "14:25:00" of "2026-11-24T14:25:00.000Z".
@@ -107,7 +107,7 @@ std::string server_line(const TopSnapshot& shot, const TopLook& look) {
   const std::string what = fmt::format(
       "carillon top - {} on {}, up {}{}", shot.stats.version,
       shot.stats.host.empty() ? shot.server : fmt::format("{} ({})", shot.stats.host, shot.server),
-      span(shot.stats.uptime_seconds), shot.stats.draining ? ", draining" : "");
+      span(shot.stats.uptime_ms / 1'000), shot.stats.draining ? ", draining" : "");
   if (what.size() + 2 + time.size() > look.columns) return line.add(what, kBold).take();
   line.add(what, kBold);
   return line.add(std::string(look.columns - what.size() - time.size(), ' ')).add(time).take();
@@ -134,15 +134,16 @@ std::string rates_line(const TopSnapshot& shot, const TopLook& look) {
 }
 
 std::string lateness_line(const TopSnapshot& shot, const TopLook& look) {
-  const auto colour = [](std::optional<double> seconds) {
-    return seconds && *seconds > kLate ? kRed : kBold;
+  const auto colour = [](std::optional<std::uint64_t> ms) {
+    return ms && *ms > kLate ? kRed : kBold;
   };
   Line line(look);
-  if (!shot.stats.lateness.p50)
+  if (!shot.stats.lateness_ms.p50)
     return line.add("Late    no delayed job has gone out in the last 10 s", kQuiet).take();
-  line.add("Late    half ").add(late(shot.stats.lateness.p50), colour(shot.stats.lateness.p50));
-  line.add("   99 % ").add(late(shot.stats.lateness.p99), colour(shot.stats.lateness.p99));
-  line.add("   all ").add(late(shot.stats.lateness.max), colour(shot.stats.lateness.max));
+  line.add("Late    half ")
+      .add(late(shot.stats.lateness_ms.p50), colour(shot.stats.lateness_ms.p50));
+  line.add("   99 % ").add(late(shot.stats.lateness_ms.p99), colour(shot.stats.lateness_ms.p99));
+  line.add("   all ").add(late(shot.stats.lateness_ms.max), colour(shot.stats.lateness_ms.max));
   return line.add("   in the last 10 s", kQuiet).take();
 }
 
@@ -224,8 +225,8 @@ boost::json::value json_of(const std::optional<double>& number) {
   return number ? boost::json::value(*number) : boost::json::value(nullptr);
 }
 
-boost::json::value in_ms(const std::optional<double>& seconds) {
-  return seconds ? boost::json::value(std::llround(*seconds * 1'000)) : boost::json::value(nullptr);
+boost::json::value in_ms(const std::optional<std::uint64_t>& ms) {
+  return ms ? boost::json::value(*ms) : boost::json::value(nullptr);
 }
 
 }  // namespace
@@ -285,7 +286,7 @@ std::string top_json(const TopSnapshot& shot, TopOrder order) {
                                 {"server", shot.server},
                                 {"version", shot.stats.version},
                                 {"host", shot.stats.host},
-                                {"uptime_seconds", shot.stats.uptime_seconds},
+                                {"uptime_ms", shot.stats.uptime_ms},
                                 {"draining", shot.stats.draining},
                                 {"jobs", json_of(shot.stats.jobs)},
                                 {"connections", shot.stats.connections},
@@ -293,15 +294,15 @@ std::string top_json(const TopSnapshot& shot, TopOrder order) {
                                 {"rates",
                                  {{"put", json_of(shot.put_rate)},
                                   {"fired", json_of(shot.fired_rate)},
-                                  {"deleted", json_of(shot.delete_rate)}}},
+                                  {"acked", json_of(shot.delete_rate)}}},
                                 {"lateness_ms",
-                                 {{"p50", in_ms(shot.stats.lateness.p50)},
-                                  {"p99", in_ms(shot.stats.lateness.p99)},
-                                  {"max", in_ms(shot.stats.lateness.max)}}},
+                                 {{"p50", in_ms(shot.stats.lateness_ms.p50)},
+                                  {"p99", in_ms(shot.stats.lateness_ms.p99)},
+                                  {"max", in_ms(shot.stats.lateness_ms.max)}}},
                                 {"storms", std::move(storms)},
                                 {"tubes", std::move(tubes)},
                                 {"tubes_total", shot.all_tubes}};
-  return boost::json::serialize(all) + "\n";
+  return server::json_text(all) + "\n";
 }
 
 }  // namespace carillon::cli

@@ -76,7 +76,7 @@ TEST(StatsFields, JsonOfTheServer) {
   EXPECT_EQ(to_json(parse_stats(
                 "---\ncmd-put: 18446744073709551615\nversion: \"1.12\"\nrusage-utime: 0.5\n"
                 "draining: false\nid: 1234567890123456\nhostname: 10\nplatform: x86_64\n")),
-            "{\"cmd-put\":18446744073709551615,\"version\":\"1.12\",\"rusage-utime\":5E-1,"
+            "{\"cmd-put\":18446744073709551615,\"version\":\"1.12\",\"rusage-utime\":0.5,"
             "\"draining\":false,\"id\":\"1234567890123456\",\"hostname\":\"10\","
             "\"platform\":\"x86_64\"}\n");
 }

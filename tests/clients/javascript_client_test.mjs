@@ -337,7 +337,7 @@ test("many jobs are counted, moved, retried and cancelled", async () => {
   assert.equal(spans.reduce((sum, { jobs }) => sum + jobs, 0), 1);
   assert.deepEqual([all.delayed, all.later], [6, 5]);
   const other = `${tube}-2`;
-  const moved = await queue.moveJobs(tube, other, { keyPrefix, limit: 2 });
+  const moved = await queue.moveJobs(tube, other, { keyPrefix, max: 2 });
   assert.deepEqual(moved, { jobs: 2, left: 0 });
   assert.deepEqual(await queue.moveJobs(tube, other, { keyPrefix }), { jobs: 3, left: 0 });
   assert.deepEqual(await queue.retryJobs(other, { state: "delayed" }), { jobs: 5, left: 0 });

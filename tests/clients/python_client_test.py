@@ -340,7 +340,7 @@ class ManyJobsTest(ClientCase):
         a = {"key_prefix": "a-"}
         self.assertEqual(self.client.cancel_jobs(self.tube, dry_run=True, **a), (5, 0))
         other = self.tube + "-2"
-        self.assertEqual(self.client.move_jobs(self.tube, other, limit=2, **a), (2, 0))
+        self.assertEqual(self.client.move_jobs(self.tube, other, max=2, **a), (2, 0))
         self.assertEqual(self.client.move_jobs(self.tube, other, **a), (3, 0))
         retried = self.client.retry_jobs(other, state="delayed")
         self.assertEqual(retried, (5, 0))

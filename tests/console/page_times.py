@@ -31,7 +31,7 @@ REQUESTS = {
     "dead?tube=failed": [TUBES, "/v1/tubes/failed/dead"],
     "schedules": ["/v1/schedules?page_size=50"],
     "limits?tube=many": [TUBES, "/v1/tubes/many/groups?page_size=100"],
-    "audit": ["/v1/audit?limit=200"],
+    "audit": ["/v1/audit?page_size=200"],
 }
 RUNS = 7
 LOADED = """const main = document.querySelector("main");

@@ -68,7 +68,7 @@ class Document:
         schema = self.found(schema)
         if "enum" in schema:
             return ", ".join(f"`{word}`" for word in schema["enum"])
-        kind = schema.get("type", "any")
+        kind = schema.get("type", "any JSON")
         if isinstance(kind, list):
             kind = " or ".join(kind)
         if kind == "array":

@@ -59,7 +59,7 @@ TEST_F(HttpEvents, AListenerHearsEachSecond) {
       << event;
   EXPECT_TRUE(event.ends_with("}\n\n"));
   second();
-  EXPECT_NE(told().find(R"("oldest_ready_age":1)"), std::string::npos);
+  EXPECT_NE(told().find(R"("oldest_ready_age_ms":1000)"), std::string::npos);
 }
 
 TEST_F(HttpEvents, OneThatWasHereBeforeGetsWhatItHasMissed) {
@@ -110,7 +110,10 @@ TEST_F(HttpEvents, AStreamEndsWithItsClient) {
 
 TEST_F(HttpEvents, TheNumberOfListenersIsBounded) {
   for (std::uint64_t i = 0; i < Feed::kMostListeners; ++i) server.service.feed().listen(1'000 + i);
-  EXPECT_EQ(ask("GET", "/v1/events").detail(), "256 clients listen to events, and no more may");
+  const Answer refused = ask("GET", "/v1/events");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.detail(), "256 clients listen to events, and no more may");
+  EXPECT_NE(refused.head.find("\r\nRetry-After: 10\r\n"), std::string::npos);
 }
 
 TEST_F(HttpEvents, TheLastSecondsAreKept) {
@@ -156,7 +159,7 @@ TEST_F(HttpEvents, RatesAreThoseOfTheLastSecond) {
   const json::value last = ask("GET", "/v1/history?seconds=1").value().at("samples").at(0);
   EXPECT_EQ(last.at("rates").at("put").to_number<double>(), 7);
   EXPECT_EQ(last.at("totals").at("put").to_number<int>(), 7);
-  EXPECT_TRUE(last.at("lateness").at("p50").is_null());
+  EXPECT_TRUE(last.at("lateness_ms").at("p50").is_null());
 }
 
 // Each action is a line of the log.
@@ -182,7 +185,12 @@ TEST_F(HttpEvents, TheAuditTellsWhatOperatorsDid) {
   EXPECT_EQ(actions[1].at("target").as_string(), "mail");
   EXPECT_EQ(actions[1].at("outcome").as_string(), "changed 1, left 0");
   EXPECT_EQ(actions[1].at("who").as_string(), "127.0.0.1:4711");
-  EXPECT_EQ(ask("GET", "/v1/audit?limit=1").value().at("actions").as_array().size(), 1u);
+  const json::value first = ask("GET", "/v1/audit?page_size=1").value();
+  EXPECT_EQ(first.at("actions"), json::array({actions[0]}));
+  const std::string token(first.at("next_page_token").as_string());
+  const json::value last = ask("GET", "/v1/audit?page_token=" + token).value();
+  EXPECT_EQ(last.at("actions"), json::array({actions[1]}));
+  EXPECT_TRUE(last.at("next_page_token").is_null());
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST_F(HttpFirstAnswers, AWorkerKnowsThatItsJobIsDone) {
 
 TEST_F(HttpFirstAnswers, AChangeIsMadeOnce) {
   for (int n = 0; n < 3; ++n) put(R"({"delay":"1h"})");
-  const std::string_view some = R"({"filter":{"tube":"mail"},"limit":1})";
+  const std::string_view some = R"({"filter":{"tube":"mail"},"max":1})";
   const Answer first = ask("POST", "/v1/jobs:cancel", some, kKey);
   EXPECT_EQ(first.status, 200) << first.body;
   EXPECT_EQ(ask("POST", "/v1/jobs:cancel", some, kKey).body, first.body);

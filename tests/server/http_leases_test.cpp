@@ -169,7 +169,7 @@ TEST_F(HttpLeases, AFailedAttemptIsCountedAndComesAgain) {
   const std::string first = token(jobs(reserve(R"({"worker":"host-7"})"))[0]);
   const json::object failed = end(first, "nack", R"({"error":"disk full"})").value().as_object();
   EXPECT_EQ(failed.at("state"), "delayed");
-  EXPECT_EQ(failed.at("delay"), "5s");
+  EXPECT_EQ(failed.at("delay_ms"), 5000);
   EXPECT_EQ(server.service.leases().size(), 0u);
   pass(5'000);
   const json::object job = jobs(reserve())[0].as_object();

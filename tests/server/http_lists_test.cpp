@@ -142,7 +142,25 @@ TEST_F(HttpLists, ShowsTheWindowOfAKeyAndWhatHasBecomeOfAJob) {
 TEST_F(HttpLists, RefusesAQueryThatMeansNothing) {
   for (const char* wrong : {"page_token=x", "group="})
     EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs?" + std::string(wrong)).status, 400) << wrong;
-  EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs").status, 200) << "a tube need not exist";
+  for (const char* const list : {"tubes", "schedules", "endpoints", "audit", "tubes/mail/groups"})
+    EXPECT_EQ(ask("GET", "/v1/" + std::string(list) + "?page_token=%20x").status, 400) << list;
+}
+
+TEST_F(HttpLists, ATubeThatIsNotThereIsNotFoundOnEachOfItsPaths) {
+  for (const char* const path : {"", "/jobs", "/groups", "/groups/g", "/dead", "/due", "/next"})
+    EXPECT_EQ(ask("GET", "/v1/tubes/none" + std::string(path)).status, 404) << path;
+  EXPECT_EQ(ask("GET", "/v1/wheel?tube=none").status, 404);
+  for (const char* const verb : {":pause", ":resume", ":kick", ":clear"})
+    EXPECT_EQ(ask("POST", "/v1/tubes/none" + std::string(verb)).status, 404) << verb;
+  EXPECT_EQ(ask("POST", "/v1/jobs:cancel", R"({"filter":{"tube":"none"}})").status, 404);
+}
+
+TEST_F(HttpLists, ATubeThatIsGoneBeforeItsLastPageHasNoMoreJobs) {
+  for (int n = 0; n < 2; ++n) put("{}");
+  const json::value page = ask("GET", "/v1/tubes/mail/jobs?page_size=1").value();
+  ask("POST", "/v1/tubes/mail:clear");
+  const std::string next(page.at("next_page_token").as_string());
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs?page_token=" + next).value().at("jobs"), json::array());
 }
 
 TEST_F(HttpLists, ListsTheGroupsOfATubeInPages) {
@@ -190,7 +208,7 @@ TEST_F(HttpLists, CancelsRetriesAndMovesByFilter) {
   EXPECT_EQ(ids("page_size=1000").size(), 100u);
   EXPECT_EQ(change("cancel", std::string(even) + "}").value().at("changed"), 50);
   EXPECT_EQ(ids("page_size=1000").size(), 50u);
-  const Answer some = change("retry", R"({"filter":{"tube":"mail","state":"delayed"},"limit":10})");
+  const Answer some = change("retry", R"({"filter":{"tube":"mail","state":"delayed"},"max":10})");
   EXPECT_EQ(some.value().at("changed"), 10);
   EXPECT_EQ(ids("state=ready").size(), 10u);
   const Answer moved = change("move", R"({"filter":{"tube":"mail"},"to":"other"})");
@@ -215,7 +233,7 @@ TEST_F(HttpLists, ClearsWhatItIsAskedToAndNoMore) {
     EXPECT_EQ(ask("POST", path, wrong).status, 400) << wrong;
   EXPECT_EQ(ids("").size(), 10u);
   EXPECT_EQ(ask("POST", path, R"({"filter":{"key_prefix":"odd-"}})").value().at("changed"), 5);
-  EXPECT_EQ(ask("POST", path, R"({"limit":2})").value().at("changed"), 2);
+  EXPECT_EQ(ask("POST", path, R"({"max":2})").value().at("changed"), 2);
   EXPECT_EQ(ids("").size(), 3u);
   EXPECT_EQ(ask("POST", path, "{}").value().at("changed"), 3);
 }
@@ -224,7 +242,7 @@ TEST_F(HttpLists, RefusesAChangeThatIsNotClear) {
   put("{}");
   for (const char* wrong :
        {"{}", R"({"filter":{}})", R"({"filter":{"tube":"a b"}})", R"({"filter":7})",
-        R"({"filter":{"tube":"mail","colour":"red"}})", R"({"filter":{"tube":"mail"},"limit":0})",
+        R"({"filter":{"tube":"mail","colour":"red"}})", R"({"filter":{"tube":"mail"},"max":0})",
         R"({"filter":{"tube":"mail"},"page_token":"x"})",
         R"({"filter":{"tube":"mail","state":"sleeping"}})"})
     EXPECT_EQ(change("cancel", wrong).status, 400) << wrong;

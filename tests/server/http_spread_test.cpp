@@ -28,7 +28,7 @@ TEST_F(HttpSpread, AStormIsCountedAndSpread) {
   const json::value left =
       ask("GET", "/v1/tubes/mail/jobs?due_before=1700000640000&page_size=1000").value();
   EXPECT_EQ(left.at("jobs").as_array().size(), 1U);
-  const json::value action = ask("GET", "/v1/audit?limit=1").value().at("actions").at(0);
+  const json::value action = ask("GET", "/v1/audit?page_size=1").value().at("actions").at(0);
   EXPECT_EQ(action.at("action").as_string(), "jobs:spread");
 }
 

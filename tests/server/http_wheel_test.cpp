@@ -38,7 +38,7 @@ TEST_F(HttpWheel, EachDialHasWhatTheFinerOnesHaveNot) {
   put_many(1, "2h");
   put_many(1, "100d");
   const json::value shown = wheel();
-  EXPECT_EQ(shown.at("now").to_number<std::uint64_t>(), kStart);
+  EXPECT_EQ(shown.at("now"), "2023-11-14T22:13:20.000Z");
   EXPECT_EQ(shown.at("delayed").to_number<int>(), 6);
   EXPECT_EQ(slots(shown, 0), "25:1");
   EXPECT_EQ(slots(shown, 1), "14:2");
@@ -78,8 +78,8 @@ TEST_F(HttpWheel, AStormIsSeen) {
   put_many(10, "12h");
   const json::value storm = wheel().at("storms").at(0);
   EXPECT_EQ(storm.at("tube").as_string(), "mail");
-  EXPECT_EQ(storm.at("from").to_number<std::uint64_t>(), 1'700'000'580'000);
-  EXPECT_EQ(storm.at("to").to_number<std::uint64_t>(), 1'700'000'640'000);
+  EXPECT_EQ(storm.at("from"), "2023-11-14T22:23:00.000Z");
+  EXPECT_EQ(storm.at("before"), "2023-11-14T22:24:00.000Z");
   EXPECT_EQ(storm.at("jobs").to_number<int>(), 50);
   EXPECT_NEAR(storm.at("share").to_number<double>(), 50.0 / 60, 1e-9);
 }

@@ -104,7 +104,7 @@ void write_change(Command& command, const char* verb) {
   json::object filter = filter_of(command);
   filter["tube"] = command.tube;
   json::object asked{{"filter", std::move(filter)}};
-  if (command.bound != kUnbounded) asked["limit"] = command.bound;
+  if (command.bound != kUnbounded) asked["max"] = command.bound;
   if (command.dry_run) asked["dry_run"] = true;
   if (!command.to.empty()) asked["to"] = command.to;
   if (command.over != 0) asked["over"] = duration(command.over);

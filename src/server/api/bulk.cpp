@@ -80,7 +80,7 @@ void go_on(RequestContext& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_
 // Begins the change, with the options that all changes have in common.
 void begin(RequestContext& x, const ChangeOptions& asked, JobBulk bulk) {
   bulk.dry_run = asked.dry_run;
-  bulk.bound = asked.limit.value_or(UINT64_MAX);
+  bulk.bound = asked.max.value_or(UINT64_MAX);
   if (asked.page_token) bulk.list.next = *asked.page_token;
   found_tube(x, bulk.list.tube);
   const auto shared = std::make_shared<JobBulk>(std::move(bulk));

@@ -24,14 +24,14 @@ inline constexpr std::string_view kDryRunHelp = "Counts the jobs, and changes no
 // What all changes of many jobs have.
 struct ChangeOptions {
   bool dry_run = false;
-  std::optional<std::uint64_t> limit;
+  std::optional<std::uint64_t> max;
   std::optional<queue::JobCursor> page_token;
 };
 template <class Of>
 inline constexpr std::array kChangeOptions = {
     field<&Of::dry_run, Of>(kDryRunHelp),
-    field<&Of::limit, Of>("At most this many jobs are changed.",
-                          {.least = 1, .most = UINT64_MAX >> 1}),
+    field<&Of::max, Of>("At most this many jobs are changed.",
+                        {.least = 1, .most = UINT64_MAX >> 1}),
     field<&Of::page_token, Of>(kPageTokenHelp)};
 
 struct ChangeJobs : ChangeOptions {

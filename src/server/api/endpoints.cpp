@@ -145,7 +145,7 @@ Endpoint shown(RequestContext& x, const std::string& name, const queue::Endpoint
                 .throttled = status.throttled};
   for (const auto& header : endpoint.headers) told.headers.push_back(header.first);
   if (std::string why = push::why_disabled(endpoint); !why.empty()) told.disabled = std::move(why);
-  if (status.rests_for > 0) told.rests_for = Duration{status.rests_for};
+  if (status.rests_for > 0) told.rest_left_ms = status.rests_for;
   if (!status.last_error.empty()) {
     told.last_error = status.last_error;
     told.last_error_at = Moment{status.last_error_at};
@@ -280,7 +280,7 @@ void answer_trial(RequestContext& x, const push::PostResult& result) {
   if (result.status != 0) told.status = result.status;
   if (!result.error.empty()) told.error = result.error;
   if (!result.excerpt.empty()) told.answer = result.excerpt;
-  told.took.ms = static_cast<queue::Millis>(
+  told.took_ms = static_cast<queue::Millis>(
       std::chrono::duration_cast<std::chrono::milliseconds>(result.took).count());
   x.outcome = result.status == 0 ? result.error : fmt::format("HTTP {}", result.status);
   x.answer({.body = text_of(told)});

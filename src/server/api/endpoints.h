@@ -102,7 +102,7 @@ struct Endpoint {
   std::vector<std::string> headers = {};
   push::EndpointState state = push::EndpointState::kEnabled;
   std::optional<std::string> disabled = {};
-  std::optional<Duration> rests_for = {};
+  std::optional<queue::Millis> rest_left_ms = {};
   Moment created = {};
   std::uint64_t in_flight = 0;
   std::uint64_t delivered = 0;
@@ -124,7 +124,7 @@ inline constexpr auto kFields<Endpoint> =
            field<&Endpoint::headers>("The names of its own headers."),
            field<&Endpoint::state>("Whether jobs are pushed."),
            field<&Endpoint::disabled>("Why it is disabled."),
-           field<&Endpoint::rests_for>("How long nothing is pushed: it asked for a rest."),
+           field<&Endpoint::rest_left_ms>("How long nothing is pushed: it asked for a rest."),
            field<&Endpoint::created>("When it was made."),
            field<&Endpoint::in_flight>("Jobs that are being pushed."),
            field<&Endpoint::delivered>("Jobs that it has taken since the server's start."),
@@ -147,13 +147,13 @@ struct Trial {
   std::optional<std::uint32_t> status = {};
   std::optional<std::string> error = {};
   std::optional<std::string> answer = {};
-  Duration took = {};
+  queue::Millis took_ms = 0;
 };
 template <>
 inline constexpr auto kFields<Trial> =
     fields(field<&Trial::status>("The status of the answer.", {.least = 200, .most = 999}),
            field<&Trial::error>("Why there is no answer."),
            field<&Trial::answer>("The beginning of its body."),
-           field<&Trial::took>("The time from the request to the answer."));
+           field<&Trial::took_ms>("The time from the request to the answer."));
 
 }  // namespace carillon::server

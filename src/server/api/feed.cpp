@@ -14,6 +14,7 @@
 #include "server/metrics/metrics.h"
 #include "server/service.h"
 #include "server/text/json_text.h"
+#include "server/text/json_value.h"
 #include "server/text/whole_number.h"
 
 namespace carillon::server {
@@ -33,11 +34,11 @@ constexpr std::size_t kLongestText = 200;
 SampleTotals totals_of(const queue::EngineStats& stats) {
   return {.put = stats.jobs.total,
           .reserved = stats.totals.reserved,
-          .deleted = stats.totals.deleted,
+          .acked = stats.totals.deleted,
           .failed = stats.totals.failed,
           .dead = stats.totals.dead,
           .kicked = stats.totals.kicked,
-          .time_outs = stats.timeouts};
+          .timed_out = stats.timeouts};
 }
 
 double rounded(double number) {
@@ -60,11 +61,6 @@ std::optional<queue::Millis> late(
   return Lateness::kBounds.back();
 }
 
-std::optional<double> seconds(std::optional<queue::Millis> ms) {
-  if (!ms) return std::nullopt;
-  return static_cast<double>(*ms) / 1'000;
-}
-
 std::size_t bytes_of(const Feed::Event& event) {
   return sizeof(event) + event.text.size();
 }
@@ -85,8 +81,7 @@ std::string shortened(std::string_view text) {
 }  // namespace
 
 SampleLateness shown_lateness(const Feed::RecentLateness& lateness) {
-  return {
-      .p50 = seconds(lateness.half), .p99 = seconds(lateness.most), .max = seconds(lateness.all)};
+  return {.p50 = lateness.half, .p99 = lateness.most, .max = lateness.all};
 }
 
 Feed::Feed(Service& service) : service_(service), memory_(service.memory()) {}
@@ -147,25 +142,25 @@ std::string Feed::sample(queue::Now now) const {
   const auto rate = [&](std::uint64_t then, std::uint64_t here) {
     return rounded(static_cast<double>(here - then) / passed);
   };
-  const Sample told{
-      .at = now.utc_ns / 1'000'000,
-      .jobs = {.delayed = stats.jobs.delayed,
-               .ready = stats.jobs.ready,
-               .reserved = stats.jobs.reserved,
-               .buried = stats.jobs.buried},
-      .tubes = stats.tubes,
-      .connections = service_.counters().connections,
-      .waiting = stats.waiting,
-      .totals = totals_of(stats),
-      .rates = {.put = rate(before.stats.jobs.total, stats.jobs.total),
-                .fired = rate(before.stats.fired, stats.fired),
-                .acked = rate(before.stats.totals.deleted, stats.totals.deleted)},
-      .lateness = shown_lateness(lateness()),
-      .oldest_ready_age = seconds(scrape_ ? scrape_->oldest_ready_age() : std::nullopt),
-      .next_due = scrape_ ? scrape_->next_due() : std::nullopt,
-      .memory = service_.memory().used(),
-      .draining = service_.draining()};
-  return json::serialize(write(told));
+  const auto next_due = scrape_ ? scrape_->next_due() : std::nullopt;
+  const Sample told{.at = {now.utc_ns / 1'000'000},
+                    .jobs = {.delayed = stats.jobs.delayed,
+                             .ready = stats.jobs.ready,
+                             .reserved = stats.jobs.reserved,
+                             .buried = stats.jobs.buried},
+                    .tubes = stats.tubes,
+                    .connections = service_.counters().connections,
+                    .waiting = stats.waiting,
+                    .totals = totals_of(stats),
+                    .rates = {.put = rate(before.stats.jobs.total, stats.jobs.total),
+                              .fired = rate(before.stats.fired, stats.fired),
+                              .acked = rate(before.stats.totals.deleted, stats.totals.deleted)},
+                    .lateness_ms = shown_lateness(lateness()),
+                    .oldest_ready_age_ms = scrape_ ? scrape_->oldest_ready_age() : std::nullopt,
+                    .next_due = next_due ? std::optional(Moment{*next_due}) : std::nullopt,
+                    .memory = service_.memory().used(),
+                    .draining = service_.draining()};
+  return json_text(write(told));
 }
 
 Feed::RecentLateness Feed::lateness() const {
@@ -182,9 +177,10 @@ void Feed::tell(Action action) {
   for (std::string* text : {&action.who, &action.action, &action.target, &action.outcome})
     *text = shortened(*text);
   spdlog::info("audit: {}: {} {}: {}", action.who, action.action, action.target, action.outcome);
-  add_event("audit", json::serialize(write(action)), service_.engine().last_sequence());
+  add_event("audit", json_text(write(action)), service_.engine().last_sequence());
   bytes_of_others_ += bytes_of(action);
   actions_.push_back(std::move(action));
+  ++actions_told_;
   if (actions_.size() > kMostActions) {
     bytes_of_others_ -= bytes_of(actions_.front());
     actions_.pop_front();

@@ -35,6 +35,7 @@
 #include "carillon/queue/now.h"
 #include "carillon/queue/store.h"
 #include "carillon/require.h"
+#include "server/api/field.h"
 #include "server/net/memory_pool.h"
 
 namespace carillon::server {
@@ -47,7 +48,7 @@ class Scrape;
 
 // An operator's action: a change of many jobs, or of a tube, a schedule or another setting.
 struct Action {
-  queue::UtcMs at = 0;
+  Moment at = {};
   std::string who;      // Caller::shown_as()
   std::string action;   // "jobs:cancel"
   std::string target;   // a tube, a schedule
@@ -120,6 +121,8 @@ class Feed {
   const std::deque<std::string>& samples() const { return samples_; }
   // The actions, the oldest first.
   const std::deque<Action>& actions() const { return actions_; }
+  // How many there have been, with those that are not kept any more.
+  std::uint64_t actions_told() const { return actions_told_; }
   // The memory of samples, events and actions, which counts in the memory of all connections
   // (bytes).
   std::size_t memory() const { return memory_.bytes(); }
@@ -149,6 +152,7 @@ class Feed {
   std::deque<Event> events_;
   std::deque<std::string> samples_;
   std::deque<Action> actions_;
+  std::uint64_t actions_told_ = 0;
   std::deque<Mark> marks_;                   // one for each of the last ten seconds
   std::unique_ptr<metrics::Scrape> scrape_;  // while a sample is being taken
 };

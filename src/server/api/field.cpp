@@ -11,6 +11,7 @@
 #include "server/api/names.h"
 #include "server/text/duration.h"
 #include "server/text/json_text.h"
+#include "server/text/json_value.h"
 #include "server/text/timestamp.h"
 #include "server/text/whole_number.h"
 
@@ -21,7 +22,7 @@ namespace json = boost::json;
 namespace {
 
 std::string shown_value(const json::value& value) {
-  std::string text = json::serialize(value);
+  std::string text = json_text(value);
   constexpr std::size_t kMost = 60;
   if (text.size() > kMost) text = text.substr(0, kMost) + "...";
   return text;
@@ -60,6 +61,7 @@ const Form kTubeForm{
 const Form kNameForm{
     is_tube_name, "not a name: 1 to 200 letters, digits and any of -+/;.$_(), and no - in front"};
 const Form kKeyForm{is_key, kKeyRule};
+const Form kTypeForm{is_content_type, "not a content type: printable ASCII, such as text/plain"};
 
 // --- Reader
 
@@ -191,6 +193,18 @@ bool read_value(Reader& reader, const Field& field, const json::value& value, By
   }
   if (!may_be(reader, field, *bytes, *text)) return false;
   into.bytes = *std::move(bytes);
+  return true;
+}
+
+bool read_value(Reader& reader, const Field& field, const json::value& value, JobBody& into) {
+  Bytes bytes;
+  into.is_json = !value.is_string() && !field.name.ends_with(kBase64Suffix);
+  if (into.is_json) {
+    into.bytes = json_text(value);
+    return may_be(reader, field, into.bytes, into.bytes);
+  }
+  if (!read_value(reader, field, value, bytes)) return false;
+  into.bytes = std::move(bytes.bytes);
   return true;
 }
 

@@ -19,6 +19,7 @@
 //
 //   std::string            a text                      Duration   "30s", "1h30m": ms
 //   Bytes                  NAME, or NAME_base64        Moment     RFC 3339, or ms since 1970
+//   JobBody                the same, or any JSON
 //   a whole number, bool   a number, true or false     an enum    one of kWords<E>
 //   double                 any number
 //   a struct with a Shape  an object                   Json       any object
@@ -68,6 +69,11 @@ struct Moment {
 // Bytes. The field NAME has them if they are UTF-8, else NAME_base64.
 struct Bytes {
   std::string bytes;
+};
+// The body of a job: Bytes, or any other JSON value than a text, which is kept as its text.
+struct JobBody {
+  std::string bytes;
+  bool is_json = false;  // it was such a value
 };
 struct Json {
   boost::json::object object;
@@ -147,6 +153,7 @@ struct Form {
 extern const Form kTubeForm;
 extern const Form kNameForm;  // schedules and endpoints: their names are like those of tubes
 extern const Form kKeyForm;   // keys of jobs, and groups
+extern const Form kTypeForm;  // content types
 
 struct Rule {
   // The range of a number, of a duration in ms, of the bytes of a text, or of the items of a list.
@@ -167,6 +174,7 @@ inline constexpr Rule kTubeRule{.form = &kTubeForm};
 enum class Type : std::uint8_t {
   kText,
   kBytes,
+  kBody,
   kNumber,
   kReal,
   kFlag,
@@ -196,7 +204,9 @@ struct Field {
   void (*write)(const Field&, const void* object, boost::json::object& to);
 
   // Returns true if it may have the name NAME_base64.
-  constexpr bool has_base64() const { return type == Type::kBytes && !is_list; }
+  constexpr bool has_base64() const {
+    return (type == Type::kBytes || type == Type::kBody) && !is_list;
+  }
   // Returns the field with a name that is not that of its member.
   constexpr Field named(std::string_view other) const {
     Field renamed = *this;
@@ -302,6 +312,7 @@ boost::json::object write(const T& from) {
 // These note a wrong value and return false.
 bool read_value(Reader&, const Field&, const boost::json::value&, std::string& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, Bytes& into);
+bool read_value(Reader&, const Field&, const boost::json::value&, JobBody& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, bool& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, double& into);
 bool read_value(Reader&, const Field&, const boost::json::value&, Duration& into);
@@ -347,6 +358,7 @@ template <class T>
 constexpr Type type_of() {
   if constexpr (std::is_same_v<T, std::string>) return Type::kText;
   if constexpr (std::is_same_v<T, Bytes>) return Type::kBytes;
+  if constexpr (std::is_same_v<T, JobBody>) return Type::kBody;
   if constexpr (std::is_same_v<T, bool>) return Type::kFlag;
   if constexpr (std::is_same_v<T, Duration>) return Type::kDuration;
   if constexpr (std::is_same_v<T, Moment>) return Type::kMoment;
@@ -437,7 +449,7 @@ bool read_into(Reader& reader, const Field& field, const boost::json::value& val
 
 template <class T>
 void write_from(const Field& field, const T& from, boost::json::object& to) {
-  if constexpr (std::is_same_v<T, Bytes>) {
+  if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, JobBody>) {
     write_bytes(field, from.bytes, to);
   } else if constexpr (std::is_enum_v<T>) {
     to[field.name] = field.words[static_cast<std::size_t>(from)];

@@ -7,6 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "server/api/names.h"
+#include "server/text/whole_number.h"
+
 namespace carillon::server {
 
 namespace {
@@ -54,6 +57,21 @@ queue::JobCursor Text<queue::JobCursor>::parse(std::string_view text) {
 std::string Text<queue::JobCursor>::show(const queue::JobCursor& cursor) {
   return queue::to_text(cursor);
 }
+
+PlaceToken Text<PlaceToken>::parse(std::string_view text) {
+  const auto place = whole_number<std::uint64_t>(text);
+  if (place && *place > 0) return {.place = *place};
+  throw std::invalid_argument(
+      fmt::format("\"{}\": not what an answer calls next_page_token", text));
+}
+
+std::string Text<PlaceToken>::show(PlaceToken token) {
+  return std::to_string(token.place);
+}
+
+// An empty one is that of the first page.
+const Form kNameTokenForm{[](std::string_view text) { return text.empty() || is_tube_name(text); },
+                          "not what an answer calls next_page_token"};
 
 queue::JobFilter Filter::jobs() const {
   queue::JobFilter filter;

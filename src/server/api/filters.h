@@ -85,14 +85,25 @@ inline constexpr Rule kNextPageRule{.shows_null = true};
 inline constexpr std::string_view kIncompleteHelp =
     "Jobs may be missing, because a file of the server is damaged.";
 
-// Request for a list in the order of names.
+// A page begins at this place of a list. 0: at the first one.
+struct PlaceToken {
+  std::uint64_t place = 0;
+};
+template <>
+struct Text<PlaceToken> {
+  static PlaceToken parse(std::string_view text);
+  static std::string show(PlaceToken token);
+};
+
+// Request for a list in the order of names. The token of a page is the last name of the one before.
+extern const Form kNameTokenForm;
 struct ListByName {
   std::uint32_t page_size = kUsuallyListed;
   std::string page_token;
 };
 template <>
-inline constexpr auto kFields<ListByName> = fields(field<&ListByName::page_size>(kPageSizeHelp,
-                                                                                 kPageSizeRule),
-                                                   field<&ListByName::page_token>(kPageTokenHelp));
+inline constexpr auto kFields<ListByName> =
+    fields(field<&ListByName::page_size>(kPageSizeHelp, kPageSizeRule),
+           field<&ListByName::page_token>(kPageTokenHelp, {.form = &kNameTokenForm}));
 
 }  // namespace carillon::server

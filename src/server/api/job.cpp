@@ -11,6 +11,8 @@
 
 #include "carillon/queue/job.h"
 #include "server/api/json_body.h"
+#include "server/api/request.h"
+#include "server/text/json_value.h"
 
 namespace carillon::server {
 
@@ -60,7 +62,7 @@ Job job_of(const queue::JobStats& stats) {
   job.failed_attempts = extras.attempts;
   if (extras.cancel_asked) job.cancel_requested = true;
   job.reserves = count_of(record.history.reserves);
-  job.timeouts = count_of(record.history.timeouts);
+  job.timed_out = count_of(record.history.timeouts);
   job.releases = count_of(record.history.releases);
   job.buries = count_of(record.history.buries);
   job.kicks = count_of(record.history.kicks);
@@ -164,6 +166,11 @@ bool is_traceparent(std::string_view text) {
          text.substr(kParent, 16) != kForm.substr(kParent, 16);
 }
 
+Attributes with_type_of(const JobBody& body, Attributes attributes) {
+  if (body.is_json && !attributes.content_type) attributes.content_type = kJsonType;
+  return attributes;
+}
+
 std::string kept_attributes(Reader& reader, const Attributes& attributes) {
   boost::json::object kept;
   if (attributes.content_type) kept["content_type"] = *attributes.content_type;
@@ -215,8 +222,11 @@ std::string attributes_of(std::string_view json) {
 }
 
 std::string attributes_of(const boost::json::object& attributes) {
+  const boost::json::value* const type = attributes.if_contains("content_type");
+  if (type != nullptr && type->is_string() && !kTypeForm.is_good(type->get_string()))
+    throw std::invalid_argument(fmt::format("content_type: {}", kTypeForm.fault));
   std::string word;
-  for (const char c : boost::json::serialize(attributes)) {
+  for (const char c : json_text(attributes)) {
     if (c == ' ') {
       word += "\\u0020";
     } else {

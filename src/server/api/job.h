@@ -36,7 +36,7 @@ struct Attributes {
 
 template <class Of>
 inline constexpr std::array kAttributeFields = {
-    field<&Of::content_type, Of>("Kept with the job, and given back."),
+    field<&Of::content_type, Of>("Kept with the job, and given back.", {.form = &kTypeForm}),
     field<&Of::metadata, Of>("The same. All that is kept has at most 512 bytes."),
     field<&Of::traceparent, Of>("W3C Trace Context; the header of this name does the same."),
     field<&Of::tracestate, Of>("Goes with a traceparent."),
@@ -47,12 +47,15 @@ inline constexpr std::array kAttributeFields = {
 std::string kept_attributes(Reader& reader, const Attributes& attributes);
 // Reads the word that kept_attributes() has made.
 void show_attributes(const std::string& kept, Attributes& into);
+// Returns the attributes, with the content_type of a body that is JSON unless they have one.
+Attributes with_type_of(const JobBody& body, Attributes attributes);
 // Returns true if the text has the form 00-TRACE-PARENT-FLAGS, and no id is all zeros.
 bool is_traceparent(std::string_view text);
 
 // Returns the object as one word, which put-job takes as an option: spaces become \u0020. Throws
 // std::invalid_argument if the text is not a JSON object, or if the word has more than
-// queue::kMaxAttributes bytes.
+// queue::kMaxAttributes bytes, or if a content_type is a text of other characters than a header may
+// have.
 std::string attributes_of(std::string_view json);
 std::string attributes_of(const boost::json::object& attributes);
 
@@ -120,7 +123,7 @@ struct Job : Attributes {
   std::optional<bool> cancel_requested;
   std::optional<Bytes> worker;
   std::optional<std::uint32_t> reserves;
-  std::optional<std::uint32_t> timeouts;
+  std::optional<std::uint32_t> timed_out;
   std::optional<std::uint32_t> releases;
   std::optional<std::uint32_t> buries;
   std::optional<std::uint32_t> kicks;
@@ -147,7 +150,7 @@ inline constexpr auto kFields<Job> = fields(
     field<&Job::cancel_requested>("Its worker is asked to stop."),
     field<&Job::worker>("The name of the worker that has it."),
     field<&Job::reserves>("How often a worker has got it."),
-    field<&Job::timeouts>("How often a worker has held it for too long."),
+    field<&Job::timed_out>("How often a worker has held it for too long."),
     field<&Job::releases>("How often a worker has given it back."),
     field<&Job::buries>("How often it was buried."), field<&Job::kicks>("How often it was kicked."),
     field<&Job::body_bytes>("How long its body is."), field<&Job::body>("Its body."),
@@ -183,7 +186,7 @@ std::string_view name_of(queue::KeyOwner owner);
 // --- A job of a put.
 
 struct JobDescription : Attributes {
-  Bytes body;
+  JobBody body;
   std::optional<Duration> delay;
   std::optional<Moment> due;
   queue::Priority priority = kUsualPriority;
@@ -201,9 +204,12 @@ struct NewJob : JobDescription {
   std::optional<queue::OnConflict> on_conflict;
 };
 
+inline constexpr std::string_view kBodyHelp =
+    "A text; or any other JSON value, which is kept as its text, with the content_type "
+    "application/json.";
 template <class Of>
 inline constexpr auto kDescriptionFields = list(
-    field<&Of::body, Of>("A text.", {.is_body = true}),
+    field<&Of::body, Of>(kBodyHelp, {.is_body = true}),
     field<&Of::priority, Of>("0 is the most urgent.", {.usual = "65536", .in_header = true}),
     field<&Of::delay, Of>("From now on. It excludes due.", {.in_header = true}),
     field<&Of::due, Of>("The past is now.", {.in_header = true}),

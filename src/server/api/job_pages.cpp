@@ -11,6 +11,7 @@
 
 #include "carillon/queue/engine.h"
 #include "server/api/operations.h"
+#include "server/api/tubes.h"
 
 namespace carillon::server {
 
@@ -123,6 +124,7 @@ void list_more(RequestContext& x, const List& list) {
 }
 
 void list_jobs(RequestContext& x, const ListJobs& asked) {
+  if (!asked.page_token) found_tube(x, asked.tube);  // it may be gone before its last page
   const auto list =
       std::make_shared<JobList>(JobList{.listing = {.tube = asked.tube, .filter = asked.jobs()},
                                         .most = asked.page_size,
@@ -133,7 +135,7 @@ void list_jobs(RequestContext& x, const ListJobs& asked) {
 
 constexpr auto kJobPageRows = rows(
     "jobs", operation<list_jobs, JobPage>("GET /v1/tubes/{tube}/jobs", {Needs::kRead, Reach::kTube},
-                                          "Lists jobs by due time."));
+                                          "Lists jobs by due time.", {.problems = "404"}));
 
 }  // namespace
 

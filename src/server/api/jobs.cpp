@@ -123,7 +123,9 @@ queue::Patch patch_of(Reader& reader, const JobChange& change) {
   return patch;
 }
 
-void change_one(RequestContext& x, queue::JobId id, const JobChange& change, queue::Patch patch) {
+void change_one(RequestContext& x, queue::JobId id, JobChange change, queue::Patch patch) {
+  if (change.body && change.body->is_json && !change.content_type.given)
+    change.content_type = {.given = true, .value = std::string(kJsonType)};
   require_match(x, id);
   if (patch.body) {
     x.require_room();

@@ -51,7 +51,7 @@ struct JobChange {
   std::optional<Duration> delay;
   std::optional<Moment> due;
   std::optional<Duration> ttr;
-  std::optional<Bytes> body;
+  std::optional<JobBody> body;
   std::optional<Duration> expires_in;
   Patch<Moment> expires_at;
   std::optional<queue::AtExpiry> at_expiry;
@@ -65,11 +65,11 @@ inline constexpr std::array kChangeFields = {
     field<&Of::due, Of>("The job is due then. The past is now."),
     field<&Of::ttr, Of>("How long a worker may hold the job.",
                         {.least = queue::kMinTtr, .most = queue::kMaxTtr}),
-    field<&Of::body, Of>("A text."),
+    field<&Of::body, Of>(kBodyHelp),
     field<&Of::expires_in, Of>("No worker gets the job after this time.", {.least = 1}),
     field<&Of::expires_at, Of>("The same, as a moment; null: it does not expire."),
     field<&Of::at_expiry, Of>("What becomes of the job then."),
-    field<&Of::content_type, Of>("Kept with the job, and given back."),
+    field<&Of::content_type, Of>("Kept with the job, and given back.", {.form = &kTypeForm}),
     field<&Of::metadata, Of>("The same. What is null in it goes.")};
 inline constexpr std::string_view kChangeHelp = "RFC 7396: what is not named stays.";
 

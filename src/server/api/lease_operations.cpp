@@ -191,7 +191,7 @@ void release(RequestContext& x, Lease lease, std::optional<queue::Priority> prio
   if (!outcome.done) throw_lease_over();
   const NackedState state = state_after(is_cancelled ? Result::kCancelled : Result::kAgain, delay);
   end(x, lease,
-      {.body = text_of(Nacked{.state = state, .failed_attempts = {}, .delay = {}}),
+      {.body = text_of(Nacked{.state = state, .failed_attempts = {}, .delay_ms = {}}),
        .durable_at = outcome.durable_at});
 }
 
@@ -237,7 +237,7 @@ void nack_lease(RequestContext& x, const Nack& asked, Reader& reader) {
   end(x, lease,
       {.body = text_of(Nacked{.state = state_after(outcome.result, outcome.delay),
                               .failed_attempts = outcome.attempts,
-                              .delay = Duration{outcome.delay}}),
+                              .delay_ms = outcome.delay}),
        .durable_at = outcome.durable_at});
 }
 

@@ -67,13 +67,13 @@ inline constexpr auto kWords<NackedState> = words("ready", "delayed", "dead", "c
 struct Nacked {
   NackedState state = NackedState::kReady;
   std::optional<std::uint32_t> failed_attempts;
-  std::optional<Duration> delay;
+  std::optional<queue::Millis> delay_ms;
 };
 template <>
 inline constexpr auto kFields<Nacked> =
     fields(field<&Nacked::state>("What becomes of the job."),
            field<&Nacked::failed_attempts>("How many attempts have failed."),
-           field<&Nacked::delay>("How long until it comes again."));
+           field<&Nacked::delay_ms>("How long until it comes again."));
 
 struct Extend {
   std::string token;

@@ -36,6 +36,11 @@ bool is_tube_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_name_byte);
 }
 
+bool is_content_type(std::string_view type) {
+  return !type.empty() &&
+         std::all_of(type.begin(), type.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 bool is_key(std::string_view key) {
   return is_word(key) && key.front() != '"';
 }

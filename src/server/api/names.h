@@ -23,6 +23,8 @@ bool is_name_byte(char c);
 // Returns true if it may be the key of a job, or the name of a group. A quote at the beginning
 // would be that of an option's value.
 bool is_key(std::string_view key);
+// Returns true if a header Content-Type may have the text: printable ASCII.
+bool is_content_type(std::string_view type);
 // Returns true if the text has 1 to 200 bytes, and no space or control character.
 bool is_word(std::string_view text);
 // The rule of is_key(), for messages.

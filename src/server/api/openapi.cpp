@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/filters.h"
 #include "server/text/json_text.h"
 
 namespace carillon::server {
@@ -40,8 +41,10 @@ json::object number_schema(const Rule& rule) {
 }
 
 json::object text_schema(const Rule& rule) {
-  if (rule.form == &kTubeForm || rule.form == &kNameForm) return reference("schemas", "Name");
+  if (rule.form == &kTubeForm || rule.form == &kNameForm || rule.form == &kNameTokenForm)
+    return reference("schemas", "Name");
   json::object schema{{"type", "string"}};
+  if (rule.form == &kTypeForm) schema["pattern"] = "^[ -~]+$";
   if (rule.form == &kKeyForm) {
     schema["minLength"] = 1;
     schema["maxLength"] = queue::kMaxKey;
@@ -58,6 +61,8 @@ json::object value_schema(const Field& field, Use use, json::object& schemas) {
     case Type::kText:
     case Type::kBytes:
       return text_schema(field.rule);
+    case Type::kBody:  // any JSON
+      return use == Use::kAnswered ? text_schema(field.rule) : json::object();
     case Type::kNumber:
       return number_schema(field.rule);
     case Type::kReal:
@@ -100,7 +105,8 @@ json::object field_schema(const Field& field, Use use, json::object& schemas) {
     if (field.rule.least > 0) schema["minItems"] = field.rule.least;
     if (field.rule.most != UINT64_MAX) schema["maxItems"] = field.rule.most;
   }
-  if (field.is_patch || field.rule.shows_null || use == Use::kMerged)
+  const bool may_be_null = field.is_patch || field.rule.shows_null || use == Use::kMerged;
+  if (may_be_null && !schema.empty())
     schema = {{"oneOf", json::array{std::move(schema), {{"type", "null"}}}}};
   schema["description"] = help_of(field);
   return schema;
@@ -114,10 +120,10 @@ json::object describe_shape(const Shape& shape, Use use, const Operation* of,
   for (const Field& field : shape.fields) {
     if (of != nullptr && of->is_in_path(field.name)) continue;
     properties[field.name] = field_schema(field, use, schemas);
-    if (field.type == Type::kBytes)
+    if (field.has_base64())
       properties[fmt::format("{}{}", field.name, kBase64Suffix)] = {
           {"type", "string"}, {"description", "The same bytes, if they are no UTF-8, in Base64."}};
-    const bool is_there = use == Use::kAnswered ? !field.is_optional && field.type != Type::kBytes
+    const bool is_there = use == Use::kAnswered ? !field.is_optional && !field.has_base64()
                           : use == Use::kAsked  ? field.rule.needed
                                                 : false;
     if (is_there || field.rule.shows_null) required.push_back(json::string(field.name));
@@ -219,7 +225,7 @@ json::object answer_of(const Operation& operation, std::string_view help, const 
 // is a precondition that it does not honour: 412.
 std::set<std::string_view> problems_of(const Operation& operation) {
   std::set<std::string_view> all = {"400", "412"};
-  if (operation.method == "PATCH") all.insert("415");
+  if (operation.method == "PATCH" || operation.takes_plain_body()) all.insert("415");
   if (operation.method != "GET") all.insert("422");
   for_each_word(operation.problems, [&](std::string_view status) { all.insert(status); });
   return all;

@@ -12,6 +12,7 @@
 
 #include "server/api/request.h"
 #include "server/text/json_text.h"
+#include "server/text/json_value.h"
 
 namespace carillon::server {
 
@@ -83,13 +84,20 @@ bool is_batch(const Operation& operation) {
                      [](const Field& one) { return one.is_list && one.type == Type::kObject; });
 }
 
+// Returns true if its JSON may have many values: it has bodies of jobs, which are any JSON.
+bool may_be_long(const Shape& shape) {
+  return std::any_of(shape.fields.begin(), shape.fields.end(), [](const Field& one) {
+    return one.type == Type::kBody || (one.type == Type::kObject && may_be_long(*one.shape));
+  });
+}
+
 // Only a body without a needed field may be left out: never the body of a PATCH or of a put.
 json::object body_of(const RequestContext& x, Reader& reader) {
   const Operation& operation = *x.operation;
   const bool may_be_empty = operation.method != "PATCH" && !operation.takes_plain_body();
   if (x.request.body.empty() && may_be_empty) return {};
-  json::object body =
-      parse_object(x.request.body, is_batch(operation) ? kMostPartsOfBatch : kMostParts);
+  json::object body = parse_object(
+      x.request.body, may_be_long(*operation.request) ? kMostPartsOfBatch : kMostParts);
   if (!operation.has_query()) return body;
   for (const auto& member : body)
     reader.fault_at("/" + std::string(member.key()), "there is no such field");
@@ -121,13 +129,31 @@ void read_headers(const RequestContext& x, Reader& reader, const Shape& shape, v
   }
 }
 
+bool has_fields_in_headers(const Request& request) {
+  return std::any_of(request.headers.begin(), request.headers.end(),
+                     [](const auto& one) { return one.first.starts_with(kHeaderPrefix); });
+}
+
+// A JSON object with the type that curl sends by itself may describe the job, or be its body: to
+// guess would lose the delay of the one, or the fields of the other.
+void refuse_form(const RequestContext& x) {
+  const std::string_view body = x.request.body;
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = body.find_first_not_of(kSpace);
+  const bool is_object =
+      first != body.npos && body[first] == '{' && body[body.find_last_not_of(kSpace)] == '}';
+  if (!is_object || !x.request.is_of_type(kFormType) || has_fields_in_headers(x.request)) return;
+  throw Problem(kWrongType,
+                "the body looks like JSON, and its Content-Type is that of a form, which curl -d "
+                "sends by itself: add -H 'Content-Type: application/json' if it describes the job, "
+                "or another type, such as text/plain, if it is the job's body");
+}
+
 }  // namespace
 
 bool has_plain_body(const RequestContext& x) {
   if (!x.operation->takes_plain_body()) return false;
-  if (!boost::beast::iequals(x.request.media_type(), kJsonType)) return true;
-  return std::any_of(x.request.headers.begin(), x.request.headers.end(),
-                     [](const auto& one) { return one.first.starts_with(kHeaderPrefix); });
+  return !x.request.is_of_type(kJsonType) || has_fields_in_headers(x.request);
 }
 
 Reader reader_of(const RequestContext& x) {
@@ -140,7 +166,10 @@ void read_request(RequestContext& x, Reader& reader, const Shape& shape, void* i
   const Operation& operation = *x.operation;
   read_path(x, shape, into);
   const json::object query = query_of(x, reader);
-  if (has_plain_body(x)) return read_headers(x, reader, shape, into);
+  if (has_plain_body(x)) {
+    refuse_form(x);
+    return read_headers(x, reader, shape, into);
+  }
   for (const auto& header : x.request.headers) {
     if (header.first.starts_with(kHeaderPrefix))
       reader.fault_at(header.first, "only a put with a plain body reads such headers");
@@ -183,12 +212,11 @@ void read_merged(const RequestContext& x, Reader& reader, json::object settings,
 }
 
 std::string text_of_fields(const Shape& shape, const void* from) {
-  return json::serialize(write_fields(shape, from));
+  return json_text(write_fields(shape, from));
 }
 
 void answer_at_once(RequestContext& x, const json::object& with) {
-  x.answer(
-      {.status = x.operation->status_of_answer(), .body = json::serialize(with), .at_once = true});
+  x.answer({.status = x.operation->status_of_answer(), .body = json_text(with), .at_once = true});
 }
 
 void answer_fields(RequestContext& x, unsigned status, const Shape& shape, const void* answer,

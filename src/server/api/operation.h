@@ -58,7 +58,7 @@ struct Operation {
   std::string_view audited_as = {};  // empty: the audit does not name it
   unsigned status = 0;               // 0: 200 with an answer, 204 without one
   // The other statuses that it may answer, but for those that follow from the request: 401, 403,
-  // 400, 412, 415 of a PATCH, 422 of what has an Idempotency-Key.
+  // 400, 412, 415 of a PATCH or of a plain body, 422 of what has an Idempotency-Key.
   std::string_view problems = {};
   std::string_view headers = {};         // that the function reads: parameters of openapi.json
   const Shape* brief = nullptr;          // for callers who may not see the whole answer

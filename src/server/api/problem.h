@@ -47,6 +47,8 @@ inline constexpr ProblemKind kWrongHost{421, "wrong-host", "The server does not 
 inline constexpr ProblemKind kOtherRequest{422, "other-request",
                                            "The Idempotency-Key is that of another request"};
 inline constexpr ProblemKind kTooFast{429, "too-fast", "Jobs are put too fast"};
+inline constexpr ProblemKind kTooManyListeners{429, "too-many-listeners",
+                                               "Too many clients listen to events"};
 inline constexpr ProblemKind kLongHeader{431, "long-header", "The header is too long"};
 inline constexpr ProblemKind kFailed{500, "failed", "The store has failed"};
 inline constexpr ProblemKind kDamaged{500, "damaged", "What is stored is damaged"};

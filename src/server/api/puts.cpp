@@ -182,8 +182,7 @@ Attributes attributes_of_put(const RequestContext& x, bool is_plain, Attributes 
     if (!state.empty() && is_utf8(state)) attributes.tracestate = state;
   }
   const std::string_view type = x.request.header("content-type");
-  if (is_plain && !type.empty() && type != "application/x-www-form-urlencoded")
-    attributes.content_type = type;
+  if (is_plain && !type.empty() && !x.request.is_of_type(kFormType)) attributes.content_type = type;
   return attributes;
 }
 
@@ -200,7 +199,8 @@ void read_put(RequestContext& x, const Asked& asked, Reader& reader, Put& put) {
   x.is_put = true;
   const bool is_plain = has_plain_body(x);
   put.order = order_of(reader, asked);
-  put.attributes = kept_attributes(reader, attributes_of_put(x, is_plain, asked));
+  put.attributes =
+      kept_attributes(reader, with_type_of(asked.body, attributes_of_put(x, is_plain, asked)));
   put.order.attributes = put.attributes;
   put.body = is_plain ? x.request.body : asked.body.bytes;
   reader.throw_if_any();
@@ -280,7 +280,7 @@ void read_job_at(const RequestContext& x, std::size_t n, Batch& batch, Reader& r
   const auto read = [&] {
     read_fields(reader, kShape<NewJob>, *object, &job.asked);
     job.order = order_of(reader, job.asked);
-    job.attributes = kept_attributes(reader, job.asked);
+    job.attributes = kept_attributes(reader, with_type_of(job.asked.body, job.asked));
     job.order.attributes = job.attributes;
     if (!job.asked.key.empty() && !batch.keys.insert(job.asked.key).second)
       reader.fault("key", "another job of the batch has this key");

@@ -138,8 +138,8 @@ std::vector<Storm> storms_of(const DueCounts& counts) {
     const queue::UtcMs to = from + kMinutes.width;
     const auto share = static_cast<double>(jobs[span]) / static_cast<double>(counts.delayed);
     storms.push_back({.tube = counts.tube,
-                      .from = from,
-                      .to = to,
+                      .from = {from},
+                      .before = {to},
                       .jobs = jobs[span],
                       .share = std::min(1.0, share),
                       .estimated = to > counts.exact_until});
@@ -148,7 +148,7 @@ std::vector<Storm> storms_of(const DueCounts& counts) {
 }
 
 Wheel wheel_of(const DueCounts& counts) {
-  Wheel told{.now = counts.bounds.front(), .tube = counts.tube, .delayed = counts.delayed};
+  Wheel told{.now = {counts.bounds.front()}, .tube = counts.tube, .delayed = counts.delayed};
   std::uint64_t shown = 0;
   for (const DialSize& dial : kDials) {
     told.dials.push_back(dial_of(dial, counts, shown));
@@ -157,7 +157,7 @@ Wheel wheel_of(const DueCounts& counts) {
   told.beyond = counts.delayed - std::min(counts.delayed, shown);
   told.storms = storms_of(counts);
   told.exact = counts.exact_until == UINT64_MAX;
-  if (!told.exact) told.exact_until = counts.exact_until;
+  if (!told.exact) told.exact_until = Moment{counts.exact_until};
   return told;
 }
 

@@ -64,7 +64,7 @@ inline constexpr auto kFields<Due> =
            field<&Due::later_estimated>("Not all of them were counted."));
 
 // --- The times at which delayed jobs are due: as the dials of a clock, as the next
-// minute, hour, day and month, and as the storms that come. Moments are ms since 1970.
+// minute, hour, day and month, and as the storms that come.
 
 enum class DialUnit : std::uint8_t { kSecond, kMinute, kHour, kDay };
 template <>
@@ -93,8 +93,8 @@ inline constexpr auto kFields<Dial> = fields(
 
 struct Storm {
   std::string tube;
-  std::uint64_t from = 0;
-  std::uint64_t to = 0;
+  Moment from;
+  Moment before;
   std::uint64_t jobs = 0;
   double share = 0;
   bool estimated = false;
@@ -102,13 +102,13 @@ struct Storm {
 template <>
 inline constexpr auto kFields<Storm> =
     fields(field<&Storm::tube>("Its tube.", {.form = &kTubeForm}),
-           field<&Storm::from>("When the minute begins."), field<&Storm::to>("When it ends."),
+           field<&Storm::from>("When the minute begins."), field<&Storm::before>("When it ends."),
            field<&Storm::jobs>("Jobs that are due then."),
            field<&Storm::share>("Their share of the delayed jobs, 0 to 1."),
            field<&Storm::estimated>("They were not counted one by one."));
 
 struct Wheel {
-  std::uint64_t now = 0;
+  Moment now;
   std::string tube;
   std::uint64_t delayed = 0;
   std::vector<Dial> dials = {};
@@ -116,20 +116,19 @@ struct Wheel {
   std::vector<NextJobs> next = {};
   std::vector<Storm> storms = {};
   bool exact = true;
-  std::optional<std::uint64_t> exact_until = {};
+  std::optional<Moment> exact_until = {};
 };
 template <>
-inline constexpr auto kFields<Wheel> =
-    fields(Schema{.help = "Moments are ms since 1970; docs/http.md#the-wheel."},
-           field<&Wheel::now>("The time of the first step."),
-           field<&Wheel::tube>("The tube.", {.form = &kTubeForm}),
-           field<&Wheel::delayed>("Its delayed jobs."),
-           field<&Wheel::dials>("Seconds of this minute, minutes of this hour, and so on."),
-           field<&Wheel::beyond>("Jobs that are due after the last dial."),
-           field<&Wheel::next>("The next 60 seconds, 60 minutes, 24 hours and 30 days."),
-           field<&Wheel::storms>("Minutes of the next 16 hours with a tenth of the jobs."),
-           field<&Wheel::exact>("All jobs were counted; else later ones are estimated."),
-           field<&Wheel::exact_until>("Jobs due before it were counted.", {.shows_null = true}));
+inline constexpr auto kFields<Wheel> = fields(
+    Schema{.help = "docs/http.md#the-wheel."}, field<&Wheel::now>("The time of the first step."),
+    field<&Wheel::tube>("The tube.", {.form = &kTubeForm}),
+    field<&Wheel::delayed>("Its delayed jobs."),
+    field<&Wheel::dials>("Seconds of this minute, minutes of this hour, and so on."),
+    field<&Wheel::beyond>("Jobs that are due after the last dial."),
+    field<&Wheel::next>("The next 60 seconds, 60 minutes, 24 hours and 30 days."),
+    field<&Wheel::storms>("Minutes of the next 16 hours with a tenth of the jobs."),
+    field<&Wheel::exact>("All jobs were counted; else later ones are estimated."),
+    field<&Wheel::exact_until>("Jobs due before it were counted.", {.shows_null = true}));
 
 struct GetWheel {
   std::string tube;

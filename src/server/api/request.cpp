@@ -2,6 +2,7 @@
 #include "server/api/request.h"
 
 #include <algorithm>
+#include <boost/beast/core/string.hpp>
 #include <utility>
 
 namespace carillon::server {
@@ -19,6 +20,10 @@ std::string_view find(const std::vector<std::pair<std::string, std::string>>& in
 
 std::string_view Request::header(std::string_view name) const {
   return find(headers, name);
+}
+
+bool Request::is_of_type(std::string_view type) const {
+  return boost::beast::iequals(media_type(), type);
 }
 
 std::string_view Request::media_type() const {

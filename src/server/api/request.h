@@ -31,6 +31,8 @@ struct Request {
   // These return the value of the header, or of the name in the query; an empty text if the request
   // has no such header or name. `name` is in small letters.
   std::string_view header(std::string_view name) const;
+  // Returns true if the Content-Type without its parameters is this one.
+  bool is_of_type(std::string_view type) const;
   // Returns the Content-Type without its parameters.
   std::string_view media_type() const;
   std::string_view asked(std::string_view name) const;
@@ -41,6 +43,8 @@ struct Request {
 //   Reply reply{.status = 201, .body = R"({"id":17})", .headers = {{"Location", "/v1/jobs/17"}}};
 
 inline constexpr std::string_view kJsonType = "application/json";
+// What curl -d sends if nobody has named a type: it says nothing of the body.
+inline constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
 inline constexpr std::string_view kBytesType = "application/octet-stream";
 inline constexpr std::string_view kProblemJson = "application/problem+json";
 

@@ -72,8 +72,9 @@ void apply_job(Reader& reader, const ScheduledJob& asked, queue::Schedule& sched
   schedule.expires_in = asked.expires_in.value_or(Duration()).ms;
   schedule.at_expiry = asked.at_expiry.value_or(queue::AtExpiry::kDrop);
   if (asked.at_expiry && !asked.expires_in) reader.fault("at_expiry", "needs `expires_in`");
-  schedule.attributes = kept_attributes(reader, asked);
-  schedule.body = asked.body.value_or(Bytes()).bytes;
+  const JobBody body = asked.body.value_or(JobBody());
+  schedule.attributes = kept_attributes(reader, with_type_of(body, asked));
+  schedule.body = body.bytes;
 }
 
 }  // namespace
@@ -117,7 +118,7 @@ ScheduledJob job_of(const queue::Schedule& schedule, bool with_body) {
     job.expires_in = Duration{schedule.expires_in};
     job.at_expiry = schedule.at_expiry;
   }
-  if (with_body) job.body = Bytes{schedule.body};
+  if (with_body) job.body = JobBody{.bytes = schedule.body};
   return job;
 }
 

@@ -35,7 +35,7 @@ struct ScheduledJob : Attributes {
   std::optional<RetryPatch> retry = {};
   std::optional<Duration> expires_in = {};
   std::optional<queue::AtExpiry> at_expiry = {};
-  std::optional<Bytes> body = {};
+  std::optional<JobBody> body = {};
 };
 template <>
 inline constexpr auto kFields<ScheduledJob> = fields(

@@ -34,14 +34,14 @@ void get_stats(RequestContext& x, const AskedNothing&) {
                                       .id = identity.id,
                                       .host = identity.hostname,
                                       .pid = static_cast<std::uint64_t>(identity.pid),
-                                      .uptime_seconds = uptime_ns / 1'000'000'000,
+                                      .uptime_ms = uptime_ns / 1'000'000,
                                       .jobs = stats.jobs,
                                       .tubes = stats.tubes,
                                       .waiting = stats.waiting,
                                       .fired = stats.fired,
-                                      .deleted = stats.totals.deleted,
-                                      .timeouts = stats.timeouts,
-                                      .lateness = shown_lateness(x.service().feed().lateness()),
+                                      .acked = stats.totals.deleted,
+                                      .timed_out = stats.timeouts,
+                                      .lateness_ms = shown_lateness(x.service().feed().lateness()),
                                       .connections = counters.connections,
                                       .connections_total = counters.total_connections,
                                       .draining = x.service().draining()}));
@@ -61,14 +61,21 @@ void get_history(RequestContext& x, const GetHistory& asked) {
   x.answer({.body = std::move(body)});
 }
 
+// The token of a page is the number of its last action.
 Audit get_audit(RequestContext& x, const GetAudit& asked) {
-  const auto& actions = x.service().feed().actions();
+  const Feed& feed = x.service().feed();
+  const auto& actions = feed.actions();
+  const std::uint64_t newest = feed.actions_told();
+  const std::uint64_t oldest = newest - actions.size() + 1;
+  std::uint64_t number = newest;
+  if (asked.page_token.place != 0) number = std::min(number, asked.page_token.place - 1);
   Audit told;
-  const std::size_t most = std::min<std::size_t>(asked.limit, actions.size());
-  for (auto at = actions.rbegin(); told.actions.size() < most; ++at) {
-    x.hold(sizeof(Action) + at->who.size() + at->target.size() + at->outcome.size());
-    told.actions.push_back(*at);
+  for (; number >= oldest && told.actions.size() < asked.page_size; --number) {
+    const Action& one = actions[number - oldest];
+    x.hold(sizeof(Action) + one.who.size() + one.target.size() + one.outcome.size());
+    told.actions.push_back(one);
   }
+  if (number >= oldest) told.next_page_token = PlaceToken{number + 1};
   return told;
 }
 

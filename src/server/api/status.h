@@ -25,11 +25,13 @@ inline constexpr auto kFields<GetHistory> = fields(field<&GetHistory::seconds>(
     "The last ones; all, if nothing is said.", {.least = 1, .most = Feed::kMostSamples}));
 
 struct GetAudit {
-  std::uint32_t limit = Feed::kMostActions;
+  std::uint32_t page_size = kUsuallyListed;
+  PlaceToken page_token;
 };
 template <>
-inline constexpr auto kFields<GetAudit> = fields(field<&GetAudit::limit>(
-    "The newest ones; all, if nothing is said.", {.least = 1, .most = Feed::kMostActions}));
+inline constexpr auto kFields<GetAudit> = fields(field<&GetAudit::page_size>(kPageSizeHelp,
+                                                                             kPageSizeRule),
+                                                 field<&GetAudit::page_token>(kPageTokenHelp));
 
 // --- Answers.
 
@@ -43,9 +45,9 @@ template <>
 inline constexpr auto kFields<Health> = fields(field<&Health::status>("How it is."));
 
 struct SampleLateness {
-  std::optional<double> p50;
-  std::optional<double> p99;
-  std::optional<double> max;
+  std::optional<std::uint64_t> p50;
+  std::optional<std::uint64_t> p99;
+  std::optional<std::uint64_t> max;
 };
 template <>
 inline constexpr auto kFields<SampleLateness> = fields(
@@ -53,7 +55,7 @@ inline constexpr auto kFields<SampleLateness> = fields(
     field<&SampleLateness::p99>("99 % were.", {.shows_null = true}),
     field<&SampleLateness::max>("All were.", {.shows_null = true}));
 
-// In seconds, as every answer has it.
+// In ms, as every answer has it.
 SampleLateness shown_lateness(const Feed::RecentLateness& lateness);
 
 struct ServerStats {
@@ -61,35 +63,35 @@ struct ServerStats {
   std::string id;
   std::string host;
   std::uint64_t pid = 0;
-  std::uint64_t uptime_seconds = 0;
+  std::uint64_t uptime_ms = 0;
   queue::JobCounts jobs;
   std::uint64_t tubes = 0;
   std::uint64_t waiting = 0;
   std::uint64_t fired = 0;
-  std::uint64_t deleted = 0;
-  std::uint64_t timeouts = 0;
-  SampleLateness lateness;
+  std::uint64_t acked = 0;
+  std::uint64_t timed_out = 0;
+  SampleLateness lateness_ms;
   std::uint64_t connections = 0;
   std::uint64_t connections_total = 0;
   bool draining = false;
 };
 template <>
-inline constexpr auto kFields<ServerStats> = fields(
-    Schema{"Stats"}, field<&ServerStats::version>("The program's version."),
-    field<&ServerStats::id>("A name of the process: another one after each start."),
-    field<&ServerStats::host>("The machine's name."),
-    field<&ServerStats::pid>("The number of the process."),
-    field<&ServerStats::uptime_seconds>("Since the start."),
-    field<&ServerStats::jobs>("Jobs of all tubes, by state."),
-    field<&ServerStats::tubes>("How many tubes."),
-    field<&ServerStats::waiting>("Workers that wait for a job."),
-    field<&ServerStats::fired>("Delayed jobs that were due, since the start."),
-    field<&ServerStats::deleted>("Jobs that were deleted, since the start."),
-    field<&ServerStats::timeouts>("Jobs whose workers were too slow, since the start."),
-    field<&ServerStats::lateness>("How late the jobs of the last ten seconds were, in seconds."),
-    field<&ServerStats::connections>("Open ones, of both protocols."),
-    field<&ServerStats::connections_total>("All since the start."),
-    field<&ServerStats::draining>("Puts are refused (SIGUSR1)."));
+inline constexpr auto kFields<ServerStats> =
+    fields(Schema{"Stats"}, field<&ServerStats::version>("The program's version."),
+           field<&ServerStats::id>("A name of the process: another one after each start."),
+           field<&ServerStats::host>("The machine's name."),
+           field<&ServerStats::pid>("The number of the process."),
+           field<&ServerStats::uptime_ms>("Since the start."),
+           field<&ServerStats::jobs>("Jobs of all tubes, by state."),
+           field<&ServerStats::tubes>("How many tubes."),
+           field<&ServerStats::waiting>("Workers that wait for a job."),
+           field<&ServerStats::fired>("Delayed jobs that were due, since the start."),
+           field<&ServerStats::acked>("Jobs that were done or cancelled, since the start."),
+           field<&ServerStats::timed_out>("Jobs whose workers were too slow, since the start."),
+           field<&ServerStats::lateness_ms>("How late the jobs of the last ten seconds were."),
+           field<&ServerStats::connections>("Open ones, of both protocols."),
+           field<&ServerStats::connections_total>("All since the start."),
+           field<&ServerStats::draining>("Puts are refused (SIGUSR1)."));
 
 // --- A sample of the feed, which is an event and a part of the history.
 
@@ -109,21 +111,21 @@ inline constexpr auto kFields<SampleJobs> =
 struct SampleTotals {
   std::uint64_t put = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t deleted = 0;
+  std::uint64_t acked = 0;
   std::uint64_t failed = 0;
   std::uint64_t dead = 0;
   std::uint64_t kicked = 0;
-  std::uint64_t time_outs = 0;
+  std::uint64_t timed_out = 0;
 };
 template <>
 inline constexpr auto kFields<SampleTotals> =
     fields(field<&SampleTotals::put>("Jobs that were put."),
            field<&SampleTotals::reserved>("Times that a worker got a job."),
-           field<&SampleTotals::deleted>("Jobs that were deleted."),
+           field<&SampleTotals::acked>("Jobs that were done or cancelled."),
            field<&SampleTotals::failed>("Attempts that have failed."),
            field<&SampleTotals::dead>("Jobs that were buried after their last attempt."),
            field<&SampleTotals::kicked>("Jobs that were kicked."),
-           field<&SampleTotals::time_outs>("Jobs whose workers were too slow."));
+           field<&SampleTotals::timed_out>("Jobs whose workers were too slow."));
 
 struct SampleRates {
   double put = 0;
@@ -134,32 +136,32 @@ template <>
 inline constexpr auto kFields<SampleRates> =
     fields(field<&SampleRates::put>("Jobs put per second."),
            field<&SampleRates::fired>("Jobs that became due per second."),
-           field<&SampleRates::acked>("Jobs deleted per second."));
+           field<&SampleRates::acked>("Jobs done or cancelled per second."));
 
 struct Sample {
-  std::uint64_t at = 0;
+  Moment at;
   SampleJobs jobs;
   std::uint64_t tubes = 0;
   std::uint64_t connections = 0;
   std::uint64_t waiting = 0;
   SampleTotals totals;
   SampleRates rates;
-  SampleLateness lateness;
-  std::optional<double> oldest_ready_age;
-  std::optional<std::uint64_t> next_due;
+  SampleLateness lateness_ms;
+  std::optional<std::uint64_t> oldest_ready_age_ms;
+  std::optional<Moment> next_due;
   std::uint64_t memory = 0;
   bool draining = false;
 };
 template <>
 inline constexpr auto kFields<Sample> = fields(
-    Schema{.help = "In ms since 1970; ages and lateness in s; docs/http.md#events."},
-    field<&Sample::at>("When it was taken."), field<&Sample::jobs>("Jobs of all tubes, by state."),
-    field<&Sample::tubes>("How many tubes."), field<&Sample::connections>("Open connections."),
+    Schema{.help = "docs/http.md#events."}, field<&Sample::at>("When it was taken."),
+    field<&Sample::jobs>("Jobs of all tubes, by state."), field<&Sample::tubes>("How many tubes."),
+    field<&Sample::connections>("Open connections."),
     field<&Sample::waiting>("Workers that wait for a job."),
     field<&Sample::totals>("Since the start."),
     field<&Sample::rates>("Per second, in the last second."),
-    field<&Sample::lateness>("How late the jobs of the last ten seconds were."),
-    field<&Sample::oldest_ready_age>("Null while nobody listens.", {.shows_null = true}),
+    field<&Sample::lateness_ms>("How late the jobs of the last ten seconds were."),
+    field<&Sample::oldest_ready_age_ms>("Null while nobody listens.", {.shows_null = true}),
     field<&Sample::next_due>("The next moment at which a job is due.", {.shows_null = true}),
     field<&Sample::memory>("Bytes of connections."),
     field<&Sample::draining>("Puts are refused (SIGUSR1)."));
@@ -171,18 +173,20 @@ template <>
 inline constexpr auto kFields<History> = fields(field<&History::samples>("The oldest first."));
 
 template <>
-inline constexpr auto kFields<Action> =
-    fields(field<&Action::at>("When, in ms since 1970."),
-           field<&Action::who>("The client, behind the name of its token."),
-           field<&Action::action>("What was asked for: jobs:cancel."),
-           field<&Action::target>("A tube, a schedule, an endpoint."),
-           field<&Action::outcome>("What came of it, or why it was refused."));
+inline constexpr auto kFields<Action> = fields(
+    field<&Action::at>("When."), field<&Action::who>("The client, behind the name of its token."),
+    field<&Action::action>("What was asked for: jobs:cancel."),
+    field<&Action::target>("A tube, a schedule, an endpoint."),
+    field<&Action::outcome>("What came of it, or why it was refused."));
 
 struct Audit {
   std::vector<Action> actions;
+  std::optional<PlaceToken> next_page_token;
 };
 template <>
-inline constexpr auto kFields<Audit> = fields(field<&Audit::actions>("The newest first."));
+inline constexpr auto kFields<Audit> = fields(field<&Audit::actions>("The newest first."),
+                                              field<&Audit::next_page_token>(kNextPageHelp,
+                                                                             kNextPageRule));
 
 // --- A checkpoint: the files of all jobs at one moment, which a backup copies
 // (net/checkpoint_lease.h).

@@ -172,27 +172,18 @@ void show_groups(RequestContext& x, const std::shared_ptr<GroupList>& list) {
   }
   if (list->next != 0 && list->left > 0)
     return x.later([list](RequestContext& then) { show_groups(then, list); });
-  if (list->next != 0) list->page.next_page_token = GroupToken{list->next};
+  if (list->next != 0) list->page.next_page_token = PlaceToken{list->next};
   answer(x, list->page);
 }
 
 void list_groups(RequestContext& x, const ListGroups& asked) {
-  show_groups(x, std::make_shared<GroupList>(GroupList{
-                     .tube = asked.tube, .left = asked.page_size, .next = asked.page_token.group}));
+  const auto next =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(asked.page_token.place, UINT32_MAX));
+  show_groups(x, std::make_shared<GroupList>(
+                     GroupList{.tube = asked.tube, .left = asked.page_size, .next = next}));
 }
 
 }  // namespace
-
-GroupToken Text<GroupToken>::parse(std::string_view text) {
-  const auto group = whole_number<std::uint32_t>(text);
-  if (group && *group > 0) return {.group = *group};
-  throw std::invalid_argument(
-      fmt::format("\"{}\": not what an answer calls next_page_token", text));
-}
-
-std::string Text<GroupToken>::show(GroupToken token) {
-  return std::to_string(token.group);
-}
 
 Tube tube_of(const queue::TubeStats& stats) {
   Tube tube{.name = stats.name,
@@ -201,7 +192,7 @@ Tube tube_of(const queue::TubeStats& stats) {
             .using_ = stats.using_,
             .watching = stats.watching,
             .waiting = stats.waiting,
-            .deleted = stats.deletes,
+            .acked = stats.deletes,
             .puts_too_fast = stats.puts_too_fast,
             .dead_deleted = stats.dead_deleted,
             .paused = stats.pause > 0,

@@ -37,7 +37,7 @@ struct Tube {
   std::uint64_t using_ = 0;
   std::uint64_t watching = 0;
   std::uint64_t waiting = 0;
-  std::uint64_t deleted = 0;
+  std::uint64_t acked = 0;
   std::uint64_t puts_too_fast = 0;
   std::uint64_t dead_deleted = 0;
   bool paused = false;
@@ -54,7 +54,7 @@ inline constexpr auto kFields<Tube> =
            field<&Tube::using_>("Clients of port 11300 whose puts go to it."),
            field<&Tube::watching>("Clients of port 11300 that watch it."),
            field<&Tube::waiting>("Workers that wait for a job of it."),
-           field<&Tube::deleted>("Jobs that clients have deleted since the server has started."),
+           field<&Tube::acked>("Jobs that were done or cancelled, since the server has started."),
            field<&Tube::puts_too_fast>("Puts that its put_rate has refused."),
            field<&Tube::dead_deleted>("Dead jobs that its retention has deleted."),
            field<&Tube::paused>("No job goes out."),
@@ -89,18 +89,9 @@ inline constexpr auto kFields<TubePage> =
     fields(field<&TubePage::tubes>("In the order of their names."),
            field<&TubePage::next_page_token>(kNextPageHelp, kNextPageRule));
 
-// A page begins with the group of this number. 0: the first group.
-struct GroupToken {
-  std::uint32_t group = 0;
-};
-template <>
-struct Text<GroupToken> {
-  static GroupToken parse(std::string_view text);
-  static std::string show(GroupToken token);
-};
 struct GroupPage {
   std::vector<Group> groups;
-  std::optional<GroupToken> next_page_token;
+  std::optional<PlaceToken> next_page_token;
 };
 template <>
 inline constexpr auto kFields<GroupPage> =
@@ -112,7 +103,7 @@ inline constexpr auto kFields<GroupPage> =
 struct ListGroups {
   std::string tube;
   std::uint32_t page_size = kUsuallyListed;
-  GroupToken page_token;
+  PlaceToken page_token;
 };
 template <>
 inline constexpr auto kFields<ListGroups> = fields(field<&ListGroups::tube>("The tube.", kTubeRule),

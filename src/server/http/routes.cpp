@@ -50,8 +50,9 @@ void tell_events(RequestContext& x) {
     after = std::min(*number, newest);
   }
   if (feed.is_full()) {
-    throw Problem(kNoMemory, fmt::format("{} clients listen to events, and no more may",
-                                         Feed::kMostListeners));
+    throw Problem(kTooManyListeners,
+                  fmt::format("{} clients listen to events, and no more may", Feed::kMostListeners))
+        .with("Retry-After", "10");
   }
   x.tell_events(after);
 }

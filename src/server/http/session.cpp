@@ -337,7 +337,7 @@ void Session::audit(std::string_view outcome) {
   if (!exchange_ || exchange_->audited_as.empty()) return;
   const bool has_name = exchange_->target.empty() && !exchange_->names.empty();
   service_.feed().tell(
-      {.at = exchange_->now().utc_ns / 1'000'000,
+      {.at = {exchange_->now().utc_ns / 1'000'000},
        .who = caller_.shown_as(service_.engine().name_of(client_)),
        .action = exchange_->audited_as,
        .target = has_name ? exchange_->names.front() : exchange_->target,

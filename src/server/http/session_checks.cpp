@@ -56,11 +56,11 @@ void check_encoding(const Request& request) {
 // sends its type by default: it does not describe the body.
 void check_patch_type(const Request& request) {
   constexpr std::array<std::string_view, 4> kTypes = {"", "application/merge-patch+json", kJsonType,
-                                                      "application/x-www-form-urlencoded"};
-  const std::string_view type = request.media_type();
-  const auto is_it = [type](std::string_view known) { return boost::beast::iequals(type, known); };
+                                                      kFormType};
+  const auto is_it = [&](std::string_view known) { return request.is_of_type(known); };
   if (request.method != "PATCH" || std::any_of(kTypes.begin(), kTypes.end(), is_it)) return;
-  throw Problem(kWrongType, fmt::format("Content-Type: {}: a PATCH takes {}", type, kTypes[1]))
+  throw Problem(kWrongType,
+                fmt::format("Content-Type: {}: a PATCH takes {}", request.media_type(), kTypes[1]))
       .with("Accept-Patch", std::string(kTypes[1]));
 }
 
