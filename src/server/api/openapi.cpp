@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/api/filters.h"
 #include "server/text/json_text.h"
 
 namespace carillon::server {
@@ -41,8 +40,7 @@ json::object number_schema(const Rule& rule) {
 }
 
 json::object text_schema(const Rule& rule) {
-  if (rule.form == &kTubeForm || rule.form == &kNameForm || rule.form == &kNameTokenForm)
-    return reference("schemas", "Name");
+  if (rule.form == &kTubeForm || rule.form == &kNameForm) return reference("schemas", "Name");
   json::object schema{{"type", "string"}};
   if (rule.form == &kTypeForm) schema["pattern"] = "^[ -~]+$";
   if (rule.form == &kKeyForm) {

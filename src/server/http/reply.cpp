@@ -54,7 +54,8 @@ std::string head_of(const Reply& reply, bool keep_alive, std::uint64_t utc_ns) {
   if (reply.status != 204 && reply.status != 304)
     fmt::format_to(out, "Content-Length: {}\r\n",
                    reply.large ? reply.large->bytes : reply.body.size());
-  if (!reply.body.empty()) fmt::format_to(out, "Content-Type: {}\r\n", reply.type);
+  if (!reply.body.empty() || reply.status == 200)
+    fmt::format_to(out, "Content-Type: {}\r\n", reply.type);
   for (const auto& [name, value] : reply.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
   // Answers change all the time: no cache may keep them, unless the reply says otherwise.
   const auto& headers = reply.headers;
