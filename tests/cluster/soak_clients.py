@@ -1,7 +1,6 @@
 """The clients of the soak (soak.py), of both protocols. Each tries all nodes in turn, as a client
 library does, and enters what it has sent and what was answered into the accounts."""
 
-import contextlib
 import datetime
 import http.client
 import itertools
@@ -31,7 +30,7 @@ class _Client(threading.Thread):
         self.failed = failed  # called with an exception
         self.ending = threading.Event()
         self._at = self.random.randrange(len(cluster.nodes))
-        self._pool = []
+        self._connection = None
 
     def run(self):
         try:
@@ -51,6 +50,11 @@ class _Client(threading.Thread):
         token = f"{next(_tokens)}"
         return self.accounts.put_sent(token, time.time() + delay / 1000), delay
 
+    def hang_up(self):
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
     def next_node(self):
         self._at = (self._at + 1) % len(self.cluster.nodes)
         time.sleep(0.02)
@@ -58,8 +62,6 @@ class _Client(threading.Thread):
 
 class Web(_Client):
     """Speaks HTTP, on a connection that it keeps."""
-
-    _connection = None
 
     def ask(self, method, path, fields=None, key=None):
         """Returns the status and the answer. 0: nobody knows what became of it."""
@@ -75,14 +77,12 @@ class Web(_Client):
             answer = self._connection.getresponse()
             text = answer.read()
         except LOST as error:
-            self._connection.close()
-            self._connection = None
+            self.hang_up()
             self.next_node()
             return (503 if isinstance(error, ConnectionRefusedError) else 0), None
         if answer.status == 503:
             self.accounts.counts["refused"] += 1
-            self._connection.close()
-            self._connection = None
+            self.hang_up()
             self.next_node()
         return answer.status, json.loads(text or "null")
 
@@ -207,8 +207,6 @@ class Lister(Web):
 class Line(_Client):
     """Speaks the beanstalk protocol."""
 
-    _connection = None
-
     def call(self, line, body=None, timeout=_PATIENCE):
         """Returns the reply. None: nobody knows what became of it, and the connection is closed."""
         try:
@@ -228,9 +226,7 @@ class Line(_Client):
         return reply
 
     def leave(self):
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
+        self.hang_up()
         self.next_node()
 
 
@@ -303,5 +299,4 @@ def end_all(clients):
         client.ending.set()
     for client in clients:
         client.join(30.0)
-        with contextlib.suppress(AttributeError):
-            client.leave()
+        client.hang_up()
