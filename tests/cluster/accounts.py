@@ -23,6 +23,8 @@ from typing import Optional
 
 # The server counts in milliseconds.
 ROUNDING = 0.002
+# A reserve waits for half a second. An answer that comes after this was held up.
+LATE = 0.8
 
 
 class Violation(AssertionError):
@@ -39,6 +41,7 @@ class Job:
     end_done: Optional[float] = None  # when that was confirmed
     lease: str = ""  # the last one that is known; "": none, or its worker has given it back
     lease_ends: float = 0.0
+    was_handed_out: bool = False
     history: str = ""
 
     def note(self, text: str):
@@ -145,10 +148,12 @@ class Accounts:
             job = self._seen(
                 job_id, token, asked, f"handed out {lease} until {lease_ends % 1000:.3f}"
             )
-            if lease and lease_ends < now:
-                # The answer comes so late that others may have had the job meanwhile.
+            if job.was_handed_out and (lease_ends < now if lease else now - asked > LATE):
+                # An answer that was held up, such as by a node that was stopped when it had the
+                # right to answer: others may have had the job meanwhile.
                 self.counts["late hand-outs"] += 1
                 return job
+            job.was_handed_out = True
             if now < job.due - ROUNDING:
                 raise Violation(f"{job.due - now:.3f} s early: {job}")
             if job.lease and job.lease_ends > now + ROUNDING:
