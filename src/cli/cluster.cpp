@@ -42,7 +42,7 @@ warnings. carillon serve refuses them unless --allow-weak-cluster names them.
 
 Examples:
   carillon cluster init postgresql://carillon@db1,db2/carillon
-  carillon serve --data ./data --cluster postgresql://carillon@db1,db2/carillon
+  carillon serve --listen 10.0.0.1 --cluster postgresql:///carillon
   carillon cluster status postgresql://carillon@db1,db2/carillon
   carillon cluster status postgresql:///carillon --json | jq .owner)";
 
@@ -88,7 +88,7 @@ void init(const ClusterRequest& request, PostgresLog& log) {
       is_new ? fmt::format(
                    "{0}: the tables of a new cluster are there, with the log {1}\n"
                    "Start a server on each machine:\n"
-                   "  carillon serve --data ./carillon-data --cluster URL\n"
+                   "  carillon serve --listen HOST:11300 --cluster URL\n"
                    "See who owns the jobs:\n"
                    "  carillon cluster status URL",
                    log.place(), id)
@@ -122,7 +122,7 @@ std::string node_line(const Status& status, const cluster::SharedLog::Node& node
 
 // Returns the address of the node that owns the jobs, else the random name of the process.
 std::string owner_of(const Status& status, const std::vector<cluster::SharedLog::Node>& nodes) {
-  if (status.epoch == 0) return "";
+  if (status.epoch == 0 || status.owner == cluster::Owner{}) return "";
   for (const cluster::SharedLog::Node& node : nodes)
     if (node.owner == status.owner) return node.address;
   return hex(status.owner);

@@ -18,8 +18,11 @@ namespace {
 
 // A follower that has read all asks again after this.
 constexpr std::chrono::milliseconds kPoll{100};
+constexpr std::chrono::milliseconds kNoTime{0};
 // While this many bytes wait for the log, appends should wait.
 constexpr std::size_t kMostOpen = 64 << 20;
+// A window has at most this many bytes, or one change: it must arrive within SharedLog::kPatience.
+constexpr std::size_t kMostWindow = 4 << 20;
 
 Owner random_owner() {
   std::random_device random;
@@ -83,16 +86,18 @@ void ClusterLog::read(const queue::LogPosition& after, const Each& each) {
   cursor_ = flushed_ = mark->position;
   last_tick_ = options_.now();
   while (!role_->owns()) {
-    const bool had_entries = follow(each);
+    const bool has_more = follow(each);
     if (!failure_.empty()) throw queue::StoreError(failure_);
-    if (!had_entries && !role_->owns() && !options_.wait(kPoll)) throw FollowingEnded();
+    if (!role_->owns() && !options_.wait(has_more ? kNoTime : kPoll)) throw FollowingEnded();
   }
+  confirmed_ = role_->mark().position;
   await_utc();
   report_progress();
   is_following_ = false;
 }
 
-// Returns true if the log had new entries. If it is unavailable, the next call tries again.
+// Returns true if there is more to read now. If the log is unavailable, the next call tries again,
+// and the owner does not count as silent meanwhile.
 bool ClusterLog::follow(const Each& each) {
   std::vector<SharedLog::Stored> entries;
   try {
@@ -102,6 +107,8 @@ bool ClusterLog::follow(const Each& each) {
   } catch (const queue::LogUnavailable& error) {
     placed_ = false;
     note_trouble(error.what());
+    last_tick_ = options_.now();
+    return false;
   }
   for (const SharedLog::Stored& stored : entries) {
     take(stored, each);
@@ -110,9 +117,10 @@ bool ClusterLog::follow(const Each& each) {
   // While there is more to read, the owner was not silent.
   if (!entries.empty()) last_tick_ = options_.now();
   tick();
-  if (to_send_) send();
+  const bool sends = to_send_.has_value();
+  if (sends) send();
   report_progress();
-  return !entries.empty();
+  return !entries.empty() || sends;
 }
 
 void ClusterLog::find_place() {
@@ -176,15 +184,14 @@ LogNumber ClusterLog::sync() {
   refuse_if_over();
   try {
     end_doubt();
-    collect();
-    if (uncommitted_changes_ == 0) return role_->mark().next - 1;
-    tick();
-    if (role_->phase() == Role::Phase::kOwning && !to_send_) obey(role_->ran());
-    while (uncommitted_changes_ > 0) {
+    for (const LogNumber wanted = last(); collect(wanted) || !is_confirmed();) {
+      tick();
+      const bool may_send = role_->phase() == Role::Phase::kOwning && !to_send_;
+      if (may_send) obey(uncommitted_changes_ > 0 ? role_->ran() : role_->claim_again());
       refuse_if_over();
       if (!to_send_) throw queue::LogUnavailable(trouble_);
       send();
-      if (role_->phase() == Role::Phase::kDoubting && !to_send_) catch_up();
+      end_doubt();
     }
   } catch (const queue::LogUnavailable& error) {
     placed_ = false;
@@ -211,16 +218,29 @@ void ClusterLog::end_doubt() {
   }
 }
 
-// What was handed to the log and does not count comes first.
-void ClusterLog::collect() {
+// A window that was only read back is in the log, but perhaps not on as many machines as the engine
+// promises: that shows when an append behind it is answered.
+bool ClusterLog::is_confirmed() const {
+  return role_->mark().position <= confirmed_;
+}
+
+// Makes the next window, unless one does not count yet. Returns false if all changes up to `wanted`
+// count.
+bool ClusterLog::collect(LogNumber wanted) {
+  if (uncommitted_changes_ > 0) return true;
+  if (role_->mark().next > wanted) return false;
   const Lock lock(mutex_);
-  if (uncommitted_.empty()) {
+  if (open_.size() <= kMostWindow) {
     uncommitted_.swap(open_);
-  } else {
-    uncommitted_ += open_;
+    uncommitted_changes_ = std::exchange(open_changes_, 0);
+    return true;
   }
-  open_.clear();
-  uncommitted_changes_ += std::exchange(open_changes_, 0);
+  const Front front = first_changes(open_, kMostWindow);
+  uncommitted_.assign(open_, 0, front.bytes);
+  uncommitted_changes_ = front.changes;
+  open_.erase(0, front.bytes);
+  open_changes_ -= front.changes;
+  return true;
 }
 
 // An owner that does not know whether its window counts reads the log.
@@ -257,6 +277,7 @@ void ClusterLog::send() {
   const std::string bytes = encode_entry(entry, is_window ? uncommitted_ : std::string_view());
   if (is_window) entry.after = chain_after(role_->mark().chain, bytes);
   const SharedLog::Answer answer = log_->append(entry, bytes);
+  if (!answer.failure) confirmed_ = answer.position;
   if (answer.failure == Failure::kRefused && role_->owns()) return refused(answer.why);
   if (answer.failure) {
     // To a follower a refusal says only that another node was the first.
@@ -283,7 +304,10 @@ void ClusterLog::refused(const std::string& why) {
     placed_ = false;
     return obey(role_->failed(Failure::kUnavailable));
   }
-  if (role_->phase() != Role::Phase::kStopped) obey(role_->failed(Failure::kRefused));
+  if (role_->phase() == Role::Phase::kStopped) return;
+  // In doubt, an earlier claim of this node may be what refused this one: the log says it.
+  const bool doubts = role_->phase() == Role::Phase::kDoubting;
+  obey(role_->failed(doubts ? Failure::kUnavailable : Failure::kRefused));
 }
 
 // The changes of a window that counts are all that was not committed: what came later is open.

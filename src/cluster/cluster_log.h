@@ -95,7 +95,8 @@ class ClusterLog final : public queue::Log {
              const Each& each);
   void await_utc() const;
   void end_doubt();
-  void collect();
+  bool is_confirmed() const;
+  bool collect(queue::LogNumber wanted);
   void catch_up();
   void tick();
   void send();
@@ -123,7 +124,8 @@ class ClusterLog final : public queue::Log {
   std::optional<Entry> to_send_;
   std::string uncommitted_;  // changes of windows that do not count yet
   std::size_t uncommitted_changes_ = 0;
-  Position cursor_ = 0;  // the last entry that was read
+  Position cursor_ = 0;     // the last entry that was read
+  Position confirmed_ = 0;  // an append was answered that is here or behind it
   bool placed_ = false;
   std::chrono::steady_clock::time_point last_tick_;
   std::optional<Mark> between_windows_;  // while it follows; none: within a window

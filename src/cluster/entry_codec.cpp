@@ -31,6 +31,18 @@ void add_change(std::string& changes, std::string_view change) {
   changes += change;
 }
 
+Front first_changes(std::string_view changes, std::size_t most) {
+  Front front;
+  while (front.bytes < changes.size()) {
+    std::uint32_t size = 0;
+    FixedReader(changes.substr(front.bytes)).get(size);
+    const std::size_t with_this = front.bytes + sizeof size + size;
+    if (with_this > most && front.changes > 0) break;
+    front = {.bytes = with_this, .changes = front.changes + 1};
+  }
+  return front;
+}
+
 std::string encode_entry(const Entry& entry, std::string_view changes) {
   std::string bytes(kMagic);
   put(bytes, static_cast<std::uint8_t>(entry.kind));

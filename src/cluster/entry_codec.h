@@ -11,6 +11,7 @@
 // Thread safety: functions only.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,14 @@ namespace carillon::cluster {
 
 // Adds a change to those of a window.
 void add_change(std::string& changes, std::string_view change);
+
+// The first changes among those that add_change() has made: at least one, and no more than `most`
+// bytes otherwise. REQUIRES: there is one.
+struct Front {
+  std::size_t bytes = 0;
+  std::size_t changes = 0;
+};
+Front first_changes(std::string_view changes, std::size_t most);
 
 // Returns the bytes of the entry; `changes` is what add_change() has made.
 std::string encode_entry(const Entry& entry, std::string_view changes);

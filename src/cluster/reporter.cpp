@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <utility>
 
 #include "carillon/queue/store.h"
 
 namespace carillon::cluster {
+
+namespace {
+
+constexpr std::chrono::milliseconds kSharp{250};
+
+}  // namespace
 
 Position not_needed_before(const std::vector<SharedLog::Node>& nodes) {
   std::size_t count = 0;
@@ -65,7 +72,7 @@ void Reporter::run() {
     try {
       report();
       if (std::exchange(is_silent_, false)) say_("this node reports itself again");
-    } catch (const queue::StoreError& error) {
+    } catch (const std::exception& error) {
       if (!std::exchange(is_silent_, true))
         say_(std::string("this node cannot report itself to the others: ") + error.what());
     }
@@ -80,7 +87,10 @@ void Reporter::report() {
   const SharedLog::Node me = me_;
   const Progress progress = progress_;
   lock.unlock();
+  const auto began = std::chrono::steady_clock::now();
   const std::int64_t skew = log_->skew();
+  // A question that took long says little about the clocks.
+  const bool is_sharp = std::chrono::steady_clock::now() - began <= kSharp;
   log_->report(me);
   const std::vector<SharedLog::Node> nodes = log_->nodes();
   const auto before = std::count_if(nodes.begin(), nodes.end(), [&](const SharedLog::Node& node) {
@@ -91,7 +101,7 @@ void Reporter::report() {
   });
   hear_(serves == nodes.end() ? nullptr : &*serves);
   lock.lock();
-  skew_ = skew;
+  if (is_sharp) skew_ = skew;
   before_me_ = static_cast<unsigned>(before);
   lock.unlock();
   if (const Position before_this = not_needed_before(nodes);

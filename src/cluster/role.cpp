@@ -161,7 +161,7 @@ Actions Role::accept_window() {
 // The window in flight counts.
 Actions Role::count_window() {
   in_flight_ = false;
-  again_ = false;
+  again_ = again_ && phase_ == Phase::kDoubting;  // its claim must still be tried again
   since_commit_ = 0;
   const Ticket counted = sent_;
   Actions actions = append_if_due();
@@ -264,6 +264,11 @@ Actions Role::ran() {
   CARILLON_REQUIRE(owns());
   open_ = true;
   return append_if_due();
+}
+
+Actions Role::claim_again() {
+  CARILLON_REQUIRE(owns() && !calls() && !in_flight_);
+  return doubt();
 }
 
 Actions Role::resign() {

@@ -70,7 +70,7 @@ using Millis = std::uint64_t;
 // Milliseconds since 1970-01-01T00:00:00Z.
 using UtcMs = std::uint64_t;
 
-// A node: 128 random bits, new at each start of the process. All 0: nobody. An owner that ends
+// A node: 128 random bits, new each time it begins to follow. All 0: nobody. An owner that ends
 // claims the next epoch for nobody, so that a follower claims at once.
 struct Owner {
   std::uint64_t high = 0;
@@ -111,9 +111,8 @@ struct Entry {
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
-// How far a state has come in the log. It is stored with the state, in the same flush. (A flush may
-// end within a window. The mark is then that of the window before, and the state's own number says
-// which changes of the next window it has.)
+// How far a state has come in the log. It is stored with the state, in the same flush. A flush
+// has whole windows.
 struct Mark {
   // All 0 in a new state.
   LogId log = {};
@@ -271,6 +270,10 @@ class Role {
   // reply waits for it. REQUIRES: owns().
   Actions ran();
   Ticket ticket() const;
+
+  // Asks for another claim of the owner, whose answer shows that all before it is confirmed.
+  // REQUIRES: as resign().
+  Actions claim_again();
 
   // Asks for the claim by which an owner leaves. What it appends after this claim never counts.
   // REQUIRES: owns(), !calls(), and every window that was appended counts.

@@ -84,7 +84,7 @@ class SharedLog {
     std::chrono::milliseconds silent_for{0};
   };
 
-  // Reports a node, about once a second, and prepares the log for what will be appended meanwhile.
+  // Reports a node, about twice a second, and prepares the log for what will be appended meanwhile.
   virtual void report(const Node& node) = 0;
   // Returns every node that was ever reported, by id.
   virtual std::vector<Node> nodes() = 0;

@@ -313,32 +313,52 @@ std::string address_of(const std::vector<ListeningSocket>& sockets, Speaks proto
   return {};
 }
 
-std::optional<Forwarder::Destination> destination_of(const cluster::SharedLog::Node* owner) {
-  if (owner == nullptr) return std::nullopt;
+// None also if two nodes have the same address: a node must not pass clients on to itself.
+std::optional<Forwarder::Destination> destination_of(const cluster::SharedLog::Node* owner,
+                                                     const std::string& own_address) try {
+  if (owner == nullptr || owner->address == own_address) return std::nullopt;
   Forwarder::Destination destination{.beanstalk = parse_address(owner->address), .http = {}};
   if (!owner->http.empty()) destination.http = parse_address(owner->http);
   return destination;
+} catch (const std::invalid_argument& error) {
+  spdlog::error("the node that serves has an address that cannot be read: {}", error.what());
+  return std::nullopt;
+}
+
+// Throws StartError if other machines cannot reach a node there.
+void check_address(const std::string& address) {
+  if (address.empty()) {
+    throw base::StartError(
+        "a node of a cluster needs a TCP address, so that the others can pass clients on to it; "
+        "see --listen and --address");
+  }
+  const std::string host = parse_address(address).host;
+  if (host == "0.0.0.0" || host == "::") {
+    throw base::StartError(fmt::format(
+        "the other nodes cannot reach this one at {}: name an address of this machine with "
+        "--address, and --http-address for HTTP",
+        address));
+  }
+  if (host == "127.0.0.1" || host == "::1" || host == "localhost")
+    spdlog::warn("only nodes on this machine can reach this one, at {}; see --address", address);
 }
 
 // Serves while it owns the shard, and follows otherwise.
 int run_node(Process& process, std::vector<ListeningSocket> sockets) {
   const ServerOptions& options = process.options;
-  Forwarder forwarder(options.max_connections);
+  Forwarder forwarder(options.max_connections / 2);  // each has two descriptors
+  const std::string address = address_of(sockets, Speaks::kBeanstalk, options.cluster->address);
+  check_address(address);
   const cluster::ClusterOptions cluster{
       .connect = options.cluster->connect,
-      .address = address_of(sockets, Speaks::kBeanstalk, options.cluster->address),
+      .address = address,
       .http = address_of(sockets, Speaks::kHttp, options.cluster->http),
       .wait = SignalsHeldBack::none_within,
       .say = [](const std::string& line) { spdlog::warn("{}", line); },
       .hear =
-          [&forwarder](const cluster::SharedLog::Node* owner) {
-            forwarder.lead_to(destination_of(owner));
+          [&forwarder, address](const cluster::SharedLog::Node* owner) {
+            forwarder.lead_to(destination_of(owner, address));
           }};
-  if (cluster.address.empty()) {
-    throw base::StartError(
-        "a node of a cluster needs a TCP address, so that the others can pass clients on to it; "
-        "see --listen and --address");
-  }
   try {
     for (;; sockets = bind_sockets(options)) {
       spdlog::info("carillon {}: follows the shared log, as {}", CARILLON_VERSION, cluster.address);

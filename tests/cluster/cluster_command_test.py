@@ -101,7 +101,7 @@ class WithPostgres(unittest.TestCase):
             first.stdout,
             f"^{self.place}: the tables of a new cluster are there, with the log [0-9a-f]{{32}}\n"
             "Start a server on each machine:\n"
-            "  carillon serve --data ./carillon-data --cluster URL\n"
+            "  carillon serve --listen HOST:11300 --cluster URL\n"
             "See who owns the jobs:\n"
             "  carillon cluster status URL\n$",
         )

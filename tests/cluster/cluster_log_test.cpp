@@ -241,6 +241,26 @@ TEST_F(ClusterLogTest, WhatIsAppendedInDoubtGoesIntoTheNextWindow) {
   for (JobId one = 1; one <= id; ++one) EXPECT_TRUE(has(b_, one)) << one;
 }
 
+// To be read back does not mean to be on a standby. Only an append that is answered shows that.
+TEST_F(ClusterLogTest, AWindowThatWasReadBackCountsOnceALaterAppendIsAnswered) {
+  a_.open();
+  put(a_, 1);
+  log_.fail_next({Fault::kLandsUnknown, Fault::kLandsUnknown, Fault::kUnavailable});
+  EXPECT_THROW(a_.store().sync(), queue::LogUnavailable);
+  EXPECT_EQ(log_.size(), 3U) << "a claim, the window, and the claim after it";
+  ASSERT_TRUE(sync(a_));
+  EXPECT_EQ(log_.size(), 4U) << "one more claim, which was answered";
+}
+
+TEST_F(ClusterLogTest, MuchThatWaitsGoesInSeveralWindows) {
+  a_.open();
+  for (JobId id = 1; id <= 40; ++id) put(a_, id, 300'000);
+  EXPECT_EQ(a_.store().sync(), 40U);
+  for (Position at = 2; at <= log_.size(); ++at) EXPECT_LT(log_.at(at).bytes.size(), 5U << 20);
+  b_.open();
+  for (JobId id = 1; id <= 40; ++id) EXPECT_TRUE(has(b_, id)) << id;
+}
+
 TEST_F(ClusterLogTest, AnOwnerInDoubtIsDeposedIfAnotherHasClaimed) {
   a_.open();
   put(a_, 1);

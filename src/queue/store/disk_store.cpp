@@ -49,6 +49,9 @@ struct DiskStore::Impl {
   bool closed = false;
   // The log was unavailable: the thread that appends asks it for nothing before this.
   std::atomic<std::chrono::steady_clock::time_point> ask_log_at{};
+  // A sync is under way, and takes too long from then on.
+  static constexpr auto kNever = std::chrono::steady_clock::time_point::max();
+  std::atomic<std::chrono::steady_clock::time_point> sync_hangs_at = kNever;
   JobId next_id = 0;       // the watermark that was appended last
   bool sync_next = false;  // and it is not durable yet
   mutable TombstoneHints tombstone_hints;
@@ -128,6 +131,7 @@ DiskStore::~DiskStore() {
 }
 
 void DiskStore::close() {
+  if (impl_->closed) return;
   impl_->await_checkpoint();
   try {
     sync();
@@ -204,18 +208,23 @@ bool DiskStore::is_shared() const {
 
 LogNumber DiskStore::Impl::sync() {
   constexpr std::chrono::seconds kRest{1};
+  // If it takes longer, no flush of the thread that appends waits for it.
+  if (log->is_shared()) sync_hangs_at = std::chrono::steady_clock::now() + kRest;
   try {
     const LogNumber durable = log->sync();
+    sync_hangs_at = kNever;
     ask_log_at = std::chrono::steady_clock::time_point();
     return durable;
   } catch (const LogUnavailable&) {
+    sync_hangs_at = kNever;
     ask_log_at = std::chrono::steady_clock::now() + kRest;
     throw;
   }
 }
 
 bool DiskStore::Impl::log_rests() const {
-  return std::chrono::steady_clock::now() < ask_log_at.load();
+  const auto now = std::chrono::steady_clock::now();
+  return now < ask_log_at.load() || now >= sync_hangs_at.load();
 }
 
 void DiskStore::write() {
