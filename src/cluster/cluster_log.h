@@ -18,7 +18,7 @@
 //
 // Beats: an owner that appends nothing is silent to the others, who claim after two seconds. So
 // whoever appends must do so every kBeat, if need be an empty change (Engine::append_barrier()). It
-// does not come from a thread here: an owner whose event loop stands still shall be replaced.
+// comes from no thread here: if the event loop of the owner hangs, another node must take over.
 //
 // Thread safety: as every queue::Log.
 #pragma once
@@ -49,7 +49,7 @@ struct ClusterOptions {
   // Where clients reach this node, for people and other nodes (SharedLog::Node).
   std::string address;
   std::string http = {};
-  // Waits that long, in the thread that follows. Returns false if the node shall end.
+  // Waits for this time, in the thread that follows. Returns false to end the node.
   std::function<bool(std::chrono::milliseconds)> wait;
   // Gets a line about what the node has found, from any thread.
   std::function<void(const std::string& line)> say;

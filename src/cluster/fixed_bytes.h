@@ -1,4 +1,4 @@
-// Numbers as little-endian bytes, one behind the other.
+// Numbers as little-endian bytes, one after another.
 //
 //   put(bytes, epoch);
 //   ...

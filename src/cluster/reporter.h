@@ -1,5 +1,5 @@
 // The thread in which a node tells the others about itself, and hears of them: how far it is in the
-// log, how far its clock is off, and from where on the log is not needed any more.
+// log, how far its clock is off, and up to where the log may be trimmed.
 //
 //   Reporter reporter(connect, {.id = identity, .owner = me, .address = "a:11300"}, say, hear);
 //   reporter.set({.read = 900, .flushed = 700, .owns = true});
@@ -48,7 +48,7 @@ class Reporter {
   Reporter(const std::function<std::unique_ptr<SharedLog>()>& connect, SharedLog::Node me,
            std::function<void(const std::string& line)> say,
            std::function<void(const SharedLog::Node* owner)> hear);
-  // Takes as long as a call to the log may.
+  // Takes as long as the calls of one report may.
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;

@@ -343,8 +343,15 @@ void check_address(const std::string& address) {
     spdlog::warn("only nodes on this machine can reach this one, at {}; see --address", address);
 }
 
-// Serves while it owns the shard, and follows otherwise.
-int run_node(Process& process, std::vector<ListeningSocket> sockets) {
+std::vector<ListeningSocket> duplicates(const std::vector<ListeningSocket>& sockets) {
+  std::vector<ListeningSocket> all;
+  for (const ListeningSocket& socket : sockets) all.push_back(socket.duplicate());
+  return all;
+}
+
+// Serves while it owns the shard, and follows otherwise. The sockets listen all the time: those of
+// systemd, and ports below 1024 after --user, could not be opened again.
+int run_node(Process& process, const std::vector<ListeningSocket>& sockets) {
   const ServerOptions& options = process.options;
   Forwarder forwarder(options.max_connections / 2);  // each has two descriptors
   const std::string address = address_of(sockets, Speaks::kBeanstalk, options.cluster->address);
@@ -360,11 +367,10 @@ int run_node(Process& process, std::vector<ListeningSocket> sockets) {
             forwarder.lead_to(destination_of(owner, address));
           }};
   try {
-    for (;; sockets = bind_sockets(options)) {
+    while (true) {
       spdlog::info("carillon {}: follows the shared log, as {}", CARILLON_VERSION, cluster.address);
-      for (ListeningSocket& socket : sockets) socket.listen();
       forwarder.start(sockets);
-      if (const auto code = serve(process, std::move(sockets), &cluster, &forwarder)) return *code;
+      if (const auto code = serve(process, duplicates(sockets), &cluster, &forwarder)) return *code;
     }
   } catch (const cluster::FollowingEnded&) {
     return 0;
@@ -412,7 +418,7 @@ int run_server(const ServerOptions& options) {
   fitted.engine.boot = boot_id();
 
   try {
-    if (options.cluster) return run_node(process, std::move(sockets));
+    if (options.cluster) return run_node(process, sockets);
     return serve(process, std::move(sockets), nullptr, nullptr).value_or(1);
   } catch (const queue::StoreError& error) {
     throw base::StartError(error.what());

@@ -1,7 +1,7 @@
 // A shared log in the memory of a test, with faults: it can be unavailable, and lose answers.
 //
 //   LogInMemory log;
-//   LogInMemoryClient one(log), other(log);       // of two nodes
+//   LogInMemoryClient one(log), other(log);       // two nodes have one each
 //   log.fail_next(LogInMemory::Fault::kLandsUnknown);
 //
 // Thread safety: all methods.

@@ -72,7 +72,7 @@ class PostgresLog final : public SharedLog {
     Position first = 0;  // the first and the last position that has a row
     Position last = 0;
     std::chrono::milliseconds silent_for{0};  // since the last entry
-    std::uint64_t bytes = 0;                  // of the tables of all shards' logs
+    std::uint64_t bytes = 0;                  // the tables of all logs take them
     int server_version = 0;
 
     // The row at position 0 has no entry.

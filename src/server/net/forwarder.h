@@ -8,8 +8,8 @@
 //   forwarder.stop();                            // this node serves: the sockets are the loop's
 //
 // A client that comes while nobody serves, or whose server does not answer, waits up to kPatience,
-// and is closed then. When another node serves, all connections are closed: who has sent a command
-// to the one before may not take the next one's silence for an answer.
+// and is closed then. When another node serves, all connections are closed: otherwise a client
+// would wait for a reply that the new node never sends.
 //
 // It does not read what it passes on. TLS is between the client and the node that serves, whose
 // certificate must have the name by which clients know the cluster; and that node asks for the
